@@ -1,0 +1,59 @@
+# make demo   see archc at work on a small real model
+# make check  while developing: format, lint, types and the quick tests
+# make test   everything, as continuous integration runs it
+# make format let ruff rewrite what it can
+# make venv   only set up .venv: PYTHON=python3.12 chooses the interpreter
+# make clean  remove caches and build output (.venv stays)
+
+PYTHON ?= python3
+MODEL  ?= smollm2-135m
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test check lint format venv clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+demo: venv
+	@$(BIN)/archc fetch $(MODEL)
+	@$(BIN)/archc report $(MODEL)
+	@$(BIN)/archc validate $(MODEL)
+
+test: lint
+	@$(BIN)/python -m pytest -q -n 2
+
+check: lint
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+lint: venv
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/mypy
+
+format: venv
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format
+
+venv: $(STAMP)
+
+# torch first and alone, by its plain version: then the second step finds it installed and takes it as it is,
+# whichever build (CPU or CUDA) your package index offered.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "archc needs Python 3.11 or newer, and PYTHON=$(PYTHON) is" \
+	    "$$($(PYTHON) --version 2>&1 | head -n 1). Try: make $(or $(MAKECMDGOALS),venv) PYTHON=python3.12" >&2; exit 1; }
+	@echo "Setting up $(VENV): a minute or two, once"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[torch,dev]"
+	@touch $@
+
+clean:
+	@rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Checkpoints: headers, manifests, and where weights are kept."""

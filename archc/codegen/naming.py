@@ -1,0 +1,87 @@
+"""Names and literals of generated code. Nothing from a spec reaches the code but through here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+LINE = 88
+_LONGEST_PREFIX = 12
+T = TypeVar("T", bound=Hashable)
+
+
+def literal(value: object) -> str:
+    """A Python literal as a formatter would leave it: 49_152, 100_000.0, 1e-05, "text"."""
+    if isinstance(value, bool) or value is None:
+        return repr(value)
+    if isinstance(value, int):
+        return f"{value:_}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return f"{value:_.1f}" if value.is_integer() and 10_000 <= abs(value) < 1e15 else repr(value)
+    if isinstance(value, str):
+        return '"' + value.encode("unicode_escape").decode("ascii").replace('"', '\\"') + '"'
+    raise TypeError(f"no literal for {type(value).__name__}")
+
+
+def fitted(indent: int, head: str, items: Sequence[str], tail: str, brackets: str = "()") -> str:
+    """`head(items)tail` on one line where it fits in 88 columns, else one item per line.
+
+    Both forms are what a formatter leaves as they are: the long one ends in a comma.
+    """
+    left, right = brackets
+    only = "," if head.endswith((": ", "= ")) and len(items) == 1 else ""
+    line = f"{head}{left}{', '.join(items)}{only}{right}{tail}"
+    if indent + len(line) <= LINE:
+        return line
+    inner = "".join(f"{' ' * (indent + 4)}{item},\n" for item in items)
+    return f"{head}{left}\n{inner}{' ' * indent}{right}{tail}"
+
+
+def words(kind: str) -> list[str]:
+    """The words in a kind of layer's name: `chunked+moe` gives chunked, moe."""
+    return [word for word in re.split(r"[^a-z0-9]+", kind) if word]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant(Generic[T]):
+    """One of several forms that a thing takes in a model, and the kinds of layer that have it.
+
+    `prefix` is empty when there is only one form: Attention, HEADS. Else it is the first kind's
+    name: LocalAttention, LOCAL_HEADS.
+    """
+
+    value: T
+    kinds: tuple[str, ...]
+    prefix: str
+
+    @property
+    def constant_prefix(self) -> str:
+        """For constants: `LOCAL_`."""
+        return f"{self.prefix.upper()}_" if self.prefix else ""
+
+    @property
+    def function_prefix(self) -> str:
+        """For functions and variables: `local_`."""
+        return f"{self.prefix}_" if self.prefix else ""
+
+    @property
+    def class_prefix(self) -> str:
+        """For classes: `Local`."""
+        return "".join(word.capitalize() for word in self.prefix.split("_"))
+
+
+def variants(pairs: Iterable[tuple[str, T]]) -> list[Variant[T]]:
+    """Groups (kind, value) pairs by value, in order of first use."""
+    kinds_of: dict[T, list[str]] = {}
+    for kind, value in pairs:
+        kinds = kinds_of.setdefault(value, [])
+        if kind not in kinds:
+            kinds.append(kind)
+    if len(kinds_of) <= 1:
+        return [Variant(value, tuple(kinds), "") for value, kinds in kinds_of.items()]
+    names = ["_".join(words(kinds[0])) for kinds in kinds_of.values()]
+    if len(set(names)) < len(names) or max(map(len, names)) > _LONGEST_PREFIX:
+        names = [f"kind{number}" for number in range(1, len(names) + 1)]
+    return [Variant(value, tuple(kinds), name) for (value, kinds), name in zip(kinds_of.items(), names, strict=True)]

@@ -1,0 +1,170 @@
+"""The words of a generated module: its opening docstring, and what its classes say they are."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from archc.architecture.model import Architecture, Ffn, Layer, Mixer
+from archc.codegen.naming import LINE, literal, words
+from archc.parts.experts import Experts
+from archc.parts.norm import Norm
+from archc.parts.position import Rope
+
+_NORM = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
+_LEGEND = """\
+Suffixes of tensor names are dimensions: B rows of the batch, T new tokens, S tokens so
+far, D width, H query heads, K key/value heads, C channels of a head, F feed-forward
+width, V vocabulary."""
+_EXPERT_LEGEND = " N tokens in one list, E experts, A chosen experts."
+
+
+def docstring(architecture: Architecture) -> str:
+    """The opening docstring: what the model is, what sets it apart, how to use it."""
+    bullets = []
+    for bullet in _bullets(architecture):
+        bullets.append(textwrap.fill(bullet, LINE, initial_indent="- ", subsequent_indent="  "))
+    legend = _LEGEND
+    if any(isinstance(layer.ffn, Experts) for layer in architecture.layers):
+        legend = textwrap.fill(" ".join((legend + _EXPERT_LEGEND).split()), LINE)
+    body = "\n".join(
+        (
+            f"{literal(architecture.name)[1:-1]}: a decoder-only language model in one file.",
+            "",
+            *bullets,
+            "",
+            '    model = Model.from_pretrained("folder/of/the/checkpoint")',
+            "    ids = model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=20)",
+            "",
+            legend,
+        )
+    )
+    return f'"""{body}\n"""'
+
+
+def _bullets(architecture: Architecture) -> Iterator[str]:
+    kinds = {layer.kind: layer for layer in architecture.layers}
+    total = sum(tensor.size for tensor in architecture.tensors())
+    active = sum(tensor.active_size for tensor in architecture.tensors())
+    size = f"{total:,} parameters" + (f", {active:,} of them used by a token" if active < total else "")
+    ends = "the output head is the embedding" if architecture.head.tied else "embedding and output head are separate"
+    yield f"{len(architecture.layers)} layers of width {architecture.hidden_size:,}; {size}; {ends}"
+    if len(kinds) > 1:
+        counts = {kind: sum(layer.kind == kind for layer in architecture.layers) for kind in kinds}
+        yield "layers: " + ", ".join(f"{count} {' '.join(words(kind))}" for kind, count in counts.items())
+    yield from _each(kinds, _norm_words)
+    if architecture.embedding.positions:
+        yield f"a learned row for each of {architecture.embedding.positions:,} positions, and no position beyond"
+    yield from _each(kinds, lambda layer: _position_words(layer.mixer.rope, learned=bool(architecture.embedding.positions)))
+    yield from _each(kinds, lambda layer: _attention_words(layer.mixer))
+    yield from _each(kinds, lambda layer: _ffn_words(layer.ffn))
+    yield from _end_words(architecture)
+
+
+def _each(kinds: dict[str, Layer], say: object) -> Iterator[str]:
+    """One bullet where all kinds of layer agree, else one for each."""
+    assert callable(say)
+    said = {kind: str(say(layer)) for kind, layer in kinds.items()}
+    distinct = [text for text in dict.fromkeys(said.values()) if text]
+    if len(set(said.values())) == 1:
+        yield from distinct
+        return
+    for text in distinct:
+        where = [" ".join(words(kind)) for kind, one in said.items() if one == text]
+        yield f"{' and '.join(where)} layers: {text}"
+
+
+def _norm_words(layer: Layer) -> str:
+    if layer.shared_norm:
+        place, norm = "once before attention and feed-forward, which run side by side", layer.shared_norm
+    else:
+        branch = layer.branches[0]
+        found = branch.pre_norm or branch.post_norm
+        assert found is not None
+        norm = found
+        place = "before each branch" if branch.pre_norm else "on each branch's output, none before"
+        if branch.pre_norm and branch.post_norm:
+            place = "before each branch and on its output"
+    return f"{norm_name(norm)} (eps {norm.eps:g}) {place}"
+
+
+def norm_name(norm: Norm) -> str:
+    """`RMSNorm, weight stored as w - 1`."""
+    weight = {"plain": "", "one_plus": ", the weight stored less one", "none": " without weight"}[norm.weight]
+    return _NORM[norm.kind] + weight + (" with bias" if norm.bias else "")
+
+
+def _position_words(rope: Rope | None, learned: bool) -> str:
+    if rope is None:
+        return "" if learned else "no positions"
+    other = "i + 1 (i even)" if rope.pairing == "interleaved" else f"i + {rope.rotary_dim // 2}"
+    text = f"rotary positions, base {rope.base:,.0f}: channel i turns with channel {other}"
+    if rope.rotary_dim < rope.head_dim:
+        text += f", in the first {rope.rotary_dim} of {rope.head_dim} channels"
+    if rope.scaling is not None:
+        text += f"; {rope.scaling.kind} scaling"
+    return text
+
+
+def _attention_words(part: Mixer) -> str:
+    heads = f"{part.heads} heads of {part.head_dim} channels"
+    if part.kv_heads < part.heads:
+        heads = f"{part.heads} query heads of {part.head_dim} channels share {_key_value_heads(part)}"
+    text = heads
+    if part.biased:
+        text += "; biases on " + ", ".join(name for name in "qkvo" if name in part.biased)
+    if part.q_norm:
+        over = "each head" if part.qk_norm_over == "head" else "all heads together"
+        when = "" if part.rope is None else f" {part.qk_norm_order.replace('_', ' ').replace('rope', 'turning')}"
+        text += f"; queries and keys are normed over {over}{when}"
+    if part.window:
+        text += f"; a query sees {part.window:,} positions"
+    if part.softcap:
+        text += f"; logits capped at {part.softcap:g}"
+    return text
+
+
+def attention_summary(part: Mixer) -> str:
+    """The docstring of an attention class."""
+    if part.kv_heads == part.heads:
+        return f"{part.heads} heads, each with keys and values of its own."
+    if part.grouping == "tiled":
+        return f"{part.heads} query heads share {_key_value_heads(part)} in turn."
+    if part.kv_heads == 1:
+        return f"{part.heads} query heads share one key/value head."
+    return f"{part.group_size} neighbouring query heads share each of {_key_value_heads(part)}."
+
+
+def _key_value_heads(part: Mixer) -> str:
+    return "1 key/value head" if part.kv_heads == 1 else f"{part.kv_heads} key/value heads"
+
+
+def _ffn_words(part: Ffn) -> str:
+    if isinstance(part, Experts):
+        text = f"{part.top_k} of {part.experts} experts of width {part.width:,} per token, {part.activation}"
+        text += ", gated" if part.gated else ""
+        text += f"; router: {part.score}, {part.order.replace('_', ' ')}"
+        text += ", renormalised" if part.renormalize else ", not renormalised"
+        return text + (f"; a shared expert of width {part.shared.width:,}" if part.shared else "")
+    kind = "gated feed-forward" if part.gated else "feed-forward"
+    return f"{kind} of width {part.width:,}, {part.activation}" + ("; with biases" if part.bias else "")
+
+
+def _end_words(architecture: Architecture) -> Iterator[str]:
+    if architecture.embedding.scale is not None:
+        yield f"embedded tokens are multiplied by {architecture.embedding.scale:g}"
+    layer = architecture.layers[0]
+    if layer.stream_scale != 1 or layer.branch_scale != 1:
+        yield f"x becomes {layer.stream_scale:g} x + {layer.branch_scale:g} f(x) at every branch"
+    head = architecture.head
+    if head.scale is not None:
+        yield f"logits are multiplied by {head.scale:g}"
+    if head.softcap is not None:
+        yield f"logits are capped at {head.softcap:g}"
+
+
+def block_summary(layer: Layer) -> str:
+    """The docstring of a block class."""
+    if layer.parallel:
+        return "Attention and feed-forward side by side behind one norm."
+    return "Attention, then a feed-forward, each added to the residual stream."

@@ -1,0 +1,25 @@
+"""Families: how Hugging Face spells each model type. One declarative file per family, found by its name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from archc.families.base import Family, Module, PerExpert
+
+__all__ = ["Family", "Module", "PerExpert", "family", "known_families"]
+
+
+def known_families() -> tuple[str, ...]:
+    """The model types that have a file here."""
+    files = Path(__file__).parent.glob("*.py")
+    return tuple(sorted(file.stem for file in files if file.stem not in {"__init__", "base"}))
+
+
+def family(model_type: str) -> Family:
+    """The family of a model type. Raises KeyError for one that has no file here."""
+    if model_type not in known_families():
+        raise KeyError(model_type)
+    found = import_module(f"archc.families.{model_type}").FAMILY
+    assert isinstance(found, Family)
+    return found

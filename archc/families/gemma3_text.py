@@ -1,0 +1,6 @@
+"""gemma3_text: gemma2 with a norm on queries and keys (transformers 5.24, models/gemma3/modeling_gemma3.py)."""
+
+from archc.families import gemma2, llama
+from archc.families.base import Family
+
+FAMILY = Family("gemma3_text", gemma2.FAMILY.rules + llama.QK_NORM)

@@ -1,0 +1,16 @@
+"""phi3: q, k, v in one matrix, gate and up in another (transformers 5.24, models/phi3/modeling_phi3.py)."""
+
+from archc.families import llama
+from archc.families.base import Family, Module
+
+FUSED = (
+    Module(
+        "model.layers.N.self_attn.qkv_proj",
+        ("layers.N.attention.q", "layers.N.attention.k", "layers.N.attention.v"),
+    ),
+    Module("model.layers.N.self_attn.o_proj", ("layers.N.attention.o",)),
+    Module("model.layers.N.mlp.gate_up_proj", ("layers.N.ffn.gate", "layers.N.ffn.up")),
+    Module("model.layers.N.mlp.down_proj", ("layers.N.ffn.down",)),
+)
+
+FAMILY = Family("phi3", llama.ENDS + FUSED + llama.PRE_NORMS, ignored=llama.OLD_BUFFERS)

@@ -1,0 +1,203 @@
+"""Softmax attention with grouped key/value heads (Vaswani et al. 2017; Ainslie et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from archc.parts.base import Cache, Fields, Finding, FullCache, Positive, Size, SlidingCache, Tensor, linear
+from archc.parts.norm import Norm, NormFields, NormKind, WeightConvention
+from archc.parts.position import (
+    LearnedFields,
+    NoPositionFields,
+    Rope,
+    RopeFields,
+    build_rope,
+    check_position,
+)
+
+Projection = Literal["q", "k", "v", "o"]
+PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
+Grouping = Literal["interleaved", "tiled"]
+
+
+class QKNormFields(Fields):
+    """`attention.qk_norm`: a norm on queries and keys. What it does not state, it takes from `norm`."""
+
+    over: Literal["head", "width"] = Field(
+        description="head: each head's channels alone; width: all heads of the projection together."
+    )
+    order: Literal["before_rope", "after_rope"] = Field(
+        default="before_rope", description="Whether queries and keys are normed before or after they rotate."
+    )
+    kind: NormKind | None = Field(default=None, description="As norm.kind, which is the default.")
+    eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
+    weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
+    bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
+
+
+class AttentionFields(Fields):
+    """`attention:` of a spec."""
+
+    kind: Literal["gqa"] = Field(default="gqa", description="Softmax attention; kv_heads says how heads are shared.")
+    heads: Size = Field(description="Query heads.")
+    kv_heads: Size | None = Field(
+        default=None, description="Key/value heads; equal to heads unless stated. The cache grows with them."
+    )
+    head_dim: Size | None = Field(
+        default=None, description="Channels per head; hidden_size / heads unless stated. It is a number of its own."
+    )
+    grouping: Grouping = Field(
+        default="interleaved",
+        description="Which query heads share a key/value head: interleaved, neighbours do (query head h uses h // group); "
+        "tiled, query head h uses h % kv_heads. Weights are trained for one of them.",
+    )
+    bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False)] = Field(
+        default="none", description="Projections with a bias: none, all, or a list such as [q, k, v]."
+    )
+    scale: Positive | None = Field(
+        default=None, description="Multiplies query-key products; head_dim^-0.5 unless stated."
+    )
+    window: Size | None = Field(
+        default=None, description="Positions that a query sees, its own included; all earlier ones unless stated."
+    )
+    softcap: Positive | None = Field(
+        default=None, description="Attention logits become softcap·tanh(logits / softcap) before the mask."
+    )
+    qk_norm: QKNormFields | None = Field(default=None, description="A norm on queries and keys.")
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Attention of `heads` queries over `kv_heads` keys and values of `head_dim` channels each."""
+
+    hidden_size: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    grouping: Grouping
+    biased: frozenset[Projection]
+    scale: float
+    window: int | None
+    softcap: float | None
+    q_norm: Norm | None
+    k_norm: Norm | None
+    qk_norm_over: Literal["head", "width"]
+    qk_norm_order: Literal["before_rope", "after_rope"]
+    rope: Rope | None
+
+    slot = "attention"
+    partial = "attention.py.j2"
+
+    @property
+    def group_size(self) -> int:
+        """Query heads that share one key/value head."""
+        return self.heads // self.kv_heads
+
+    @property
+    def q_width(self) -> int:
+        """Output features of the query projection."""
+        return self.heads * self.head_dim
+
+    @property
+    def kv_width(self) -> int:
+        """Output features of the key projection, and of the value projection."""
+        return self.kv_heads * self.head_dim
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """q, k, v, o and the norms of q and k."""
+        widths = {"q": self.q_width, "k": self.kv_width, "v": self.kv_width}
+        tensors: list[Tensor] = []
+        for name in PROJECTIONS:
+            out, into = (widths[name], self.hidden_size) if name in widths else (self.hidden_size, self.q_width)
+            tensors += linear(name, out, into, name in self.biased, "attention")
+        for name, norm in (("q_norm", self.q_norm), ("k_norm", self.k_norm)):
+            tensors += norm.tensors(name) if norm else ()
+        return tuple(tensors)
+
+    def cache(self) -> Cache:
+        """Keys and values: 2 × kv_heads × head_dim numbers per position."""
+        elements = 2 * self.kv_width
+        return SlidingCache(elements, self.window) if self.window else FullCache(elements)
+
+    def linear_flops(self) -> int:
+        """Four projections, two operations per weight."""
+        return 2 * self.hidden_size * (2 * self.q_width + 2 * self.kv_width)
+
+    def mixing_flops(self, keys: float) -> float:
+        """Scores and weighted values: 2 × 2 × heads × head_dim per key. Softmax and mask are left out."""
+        return 4 * self.q_width * keys
+
+    def check(self) -> Iterator[Finding]:
+        """Equal groups."""
+        if self.heads % self.kv_heads:
+            yield Finding(
+                "E201",
+                ("attention", "kv_heads"),
+                f"{self.heads} query heads cannot share {self.kv_heads} key/value heads in equal groups",
+                f"choose a divisor of {self.heads}",
+            )
+
+
+def build_attention(
+    fields: AttentionFields,
+    norm: NormFields,
+    position: RopeFields | LearnedFields | NoPositionFields | None,
+    hidden_size: int,
+    context: int,
+) -> Attention:
+    """The attention that `fields` declare; a qk_norm takes what it leaves open from `norm`."""
+    head_dim = fields.head_dim or hidden_size // fields.heads
+    kv_heads = fields.kv_heads or fields.heads
+    biased: tuple[Projection, ...]
+    biased = {"none": (), "all": PROJECTIONS}[fields.bias] if isinstance(fields.bias, str) else fields.bias
+    qk = fields.qk_norm
+
+    def qk_norm(heads: int) -> Norm | None:
+        if qk is None:
+            return None
+        return Norm(
+            kind=qk.kind or norm.kind,
+            size=head_dim if qk.over == "head" else heads * head_dim,
+            eps=qk.eps or norm.eps,
+            weight=qk.weight or norm.weight,
+            bias=norm.bias if qk.bias is None else qk.bias,
+        )
+
+    return Attention(
+        hidden_size=hidden_size,
+        heads=fields.heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        grouping=fields.grouping,
+        biased=frozenset(biased),
+        scale=fields.scale or head_dim**-0.5,
+        window=fields.window,
+        softcap=fields.softcap,
+        q_norm=qk_norm(fields.heads),
+        k_norm=qk_norm(kv_heads),
+        qk_norm_over=qk.over if qk else "head",
+        qk_norm_order=qk.order if qk else "before_rope",
+        rope=build_rope(position, head_dim, context) if isinstance(position, RopeFields) else None,
+    )
+
+
+def check_attention_fields(
+    fields: AttentionFields,
+    position: RopeFields | LearnedFields | NoPositionFields | None,
+    hidden_size: int,
+    context: int,
+) -> Iterator[Finding]:
+    """What must hold before an attention can be built."""
+    if fields.head_dim is None and hidden_size % fields.heads:
+        yield Finding(
+            "E203",
+            ("attention", "heads"),
+            f"hidden_size {hidden_size} is not a multiple of {fields.heads} heads, and head_dim is not stated",
+            "state attention.head_dim",
+        )
+    elif isinstance(position, RopeFields):
+        yield from check_position(position, fields.head_dim or hidden_size // fields.heads, context)

@@ -1,0 +1,91 @@
+"""Numbers as people read them: four significant digits and a unit, so that 131,072 bytes are 131.1 kB and 128 KiB."""
+
+from __future__ import annotations
+
+_THOUSANDS = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_COUNTS = ("", "k", "M", "B", "T", "P", "E")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
+
+
+def decimal_bytes(count: float) -> str:
+    """Bytes in powers of 1000.
+
+    >>> decimal_bytes(131072)
+    '131.1 kB'
+    """
+    number, prefix = _scaled(count, 1000, _THOUSANDS)
+    return f"{number} {prefix}B"
+
+
+def binary_bytes(count: float) -> str:
+    """Bytes in powers of 1024.
+
+    >>> binary_bytes(131072)
+    '128 KiB'
+    """
+    number, unit = _scaled(count, 1024, _BINARY)
+    return f"{number} {unit}"
+
+
+def both_bytes(count: float) -> str:
+    """Bytes in both, where people argue about them; once where they agree.
+
+    >>> both_bytes(131072), both_bytes(512)
+    ('131.1 kB = 128 KiB', '512 B')
+    """
+    decimal, binary = decimal_bytes(count), binary_bytes(count)
+    if decimal == binary:
+        return decimal
+    return f"{decimal} = {binary}"
+
+
+def short_count(count: float) -> str:
+    """A count in thousands, millions, billions (10⁹), trillions (10¹²).
+
+    >>> short_count(134_515_008), short_count(671e9)
+    ('134.5 M', '671 B')
+    """
+    number, prefix = _scaled(count, 1000, _COUNTS)
+    return f"{number} {prefix}".rstrip()
+
+
+def operations(count: float) -> str:
+    """Floating-point operations, with SI prefixes.
+
+    >>> operations(552_109_824)
+    '552.1 MFLOP'
+    """
+    number, prefix = _scaled(count, 1000, _THOUSANDS)
+    return f"{number} {prefix}FLOP"
+
+
+def exact(count: float) -> str:
+    """All digits of a whole number, four of any other.
+
+    >>> exact(438459), exact(6.283185), exact(438459.9)
+    ('438,459', '6.283', '438,460')
+    """
+    if isinstance(count, int) or abs(count) >= 1000:
+        return f"{round(count):,}"
+    return f"{count:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share with one decimal.
+
+    >>> percent(0.7497)
+    '75.0 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def _scaled(count: float, step: int, units: tuple[str, ...]) -> tuple[str, str]:
+    """Four significant digits and the unit that keeps them in front of the point where one does."""
+    power, value = 0, float(count)
+    while abs(value) >= step and power < len(units) - 1:
+        value, power = value / step, power + 1
+    # Rounding may carry into the next unit: 999,999 bytes are 1 MB, not 1000 kB.
+    if float(f"{value:.4g}") >= step and power < len(units) - 1:
+        value, power = value / step, power + 1
+    digits = f"{value:.4g}"
+    return (f"{value:.0f}" if "e" in digits else digits), units[power]

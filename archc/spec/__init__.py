@@ -1,0 +1,1 @@
+"""The language: from text to a checked `Spec`, with diagnostics that point at the text."""

@@ -1,0 +1,195 @@
+"""From a file (or a shipped name) and overrides to a well-formed `Spec` that knows its places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from archc import resources
+from archc.errors import UsageError
+from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError
+from archc.spec.language import SECTIONS, Header, LayerFields, LayersFields, Spec
+from archc.spec.merge import merge, nested
+from archc.spec.pattern import PatternError, expand
+from archc.spec.source import Node, parse, parse_value, read
+from archc.spec.validate import at_path, validate
+
+MAX_LAYERS = 10_000
+ONLY_KIND = "layer"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSpec:
+    """A well-formed spec and the text it came from, so that later checks can point at it."""
+
+    spec: Spec
+    file: str
+    root: Node
+    kind_roots: Mapping[str, Node]
+
+    def place(self, path: Sequence[str], kind: str | None = None) -> Span:
+        """Where the field at `path` (of a kind of layer, if given) is written."""
+        return at_path(self.kind_roots[kind] if kind else self.root, path)
+
+
+def find(target: str) -> Path:
+    """The file of a spec given as a path or as the name of a shipped one, with or without .yaml."""
+    path = Path(target)
+    if path.suffix in {".yaml", ".yml"} and path.exists():
+        return path
+    shipped = resources.folder("specs")
+    name = target.removesuffix(".yaml")
+    candidate = shipped / f"{name}.yaml"
+    if ".." not in Path(name).parts and not Path(name).is_absolute() and candidate.is_file():
+        return candidate
+    if path.is_file():
+        return path
+    near = near_names(name)
+    raise UsageError(
+        f"no spec {target!r}: neither a file nor a shipped spec",
+        f"did you mean {near[0]}?" if near else "`archc list` names the shipped ones",
+    )
+
+
+def near_names(name: str) -> list[str]:
+    """Shipped specs whose names are close to `name`, nearest first."""
+    import difflib
+
+    return difflib.get_close_matches(name, shipped_names(), 3, 0.5)
+
+
+def shipped_names() -> list[str]:
+    """Names of all shipped specs, such as llama3-8b or ladder/rope."""
+    folder = resources.folder("specs")
+    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
+
+
+def load(target: str, overrides: Sequence[str] = ()) -> LoadedSpec:
+    """The spec at `target` with `overrides` (`path=value` each) applied. Raises SpecError with all that is wrong."""
+    return _load(read(find(target)), overrides)
+
+
+def load_text(text: str, file: str = "<text>", overrides: Sequence[str] = ()) -> LoadedSpec:
+    """As `load`, from the text of a spec."""
+    return _load(parse(text, file), overrides)
+
+
+def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
+    file = root.span.file
+    changes = [_override(text) for text in overrides]
+    for path, leaf in changes:
+        root = merge(root, nested(path, leaf))
+    if not isinstance(root.value, Mapping):
+        raise SpecError([_error("E103", "a spec is a mapping of keys to values", "start with archc: 1", root.span)])
+
+    sections = {name: root.value[name] for name in SECTIONS if name in root.value}
+    header_node = Node({k: v for k, v in root.value.items() if k not in SECTIONS or k == "norm"}, root.span)
+    header = validate(Header, header_node)
+    problems = header if isinstance(header, list) else []
+
+    pattern, names = _pattern(root, problems)
+    kinds: dict[str, LayerFields] = {}
+    kind_roots: dict[str, Node] = {}
+    for kind in names:
+        kind_root = _merged(root, sections, kind)
+        kind_roots[kind] = kind_root
+        layer = validate(LayerFields, kind_root)
+        if isinstance(layer, list):
+            problems += layer
+        else:
+            kinds[kind] = layer
+    if problems or not isinstance(header, Header):
+        raise SpecError(problems)
+    _refuse_idle_overrides(changes, kind_roots)
+    return LoadedSpec(Spec(header, kinds, pattern), file, root, kind_roots)
+
+
+def _override(text: str) -> tuple[tuple[str, ...], Node]:
+    path, equals, value = text.partition("=")
+    steps = tuple(step.strip() for step in path.split("."))
+    if not equals or not all(steps):
+        raise UsageError(f"cannot read --set {text!r}", "write it as path=value, such as attention.kv_heads=8")
+    return steps, parse_value(value, f"--set {path.strip()}")
+
+
+def _pattern(root: Node, problems: list[Diagnostic]) -> tuple[tuple[str, ...], list[str]]:
+    """The kind of every layer, and the kinds to build; problems with the pattern are added to `problems`."""
+    assert isinstance(root.value, Mapping)
+    layers = root.value.get("layers")
+    if layers is None or not isinstance(layers.value, Mapping):
+        count = layers.value if layers and isinstance(layers.value, int) else 1
+        return (ONLY_KIND,) * max(1, min(count, MAX_LAYERS)), [ONLY_KIND]
+    parsed = validate(LayersFields, layers, inside=("layers",))
+    if isinstance(parsed, list):
+        return (), []  # the header's validation reports them
+    text = layers.value["pattern"]
+    try:
+        pattern = expand(parsed.pattern, MAX_LAYERS)
+    except PatternError as error:
+        span = text.span
+        place = Span(span.file, span.line, span.column + error.offset, 1, span.text)
+        problems.append(_error("E105", f"layers.pattern: {error}", "such as 3*(5*local, global)", place, "layers.pattern"))
+        return (), []
+    if len(pattern) != parsed.count:
+        problems.append(
+            _error(
+                "E105",
+                f"layers.pattern names {len(pattern)} layers, layers.count is {parsed.count}",
+                "name every layer exactly once: nothing repeats by itself",
+                text.span,
+                "layers.pattern",
+            )
+        )
+    names = list(dict.fromkeys(pattern))
+    used = {part for name in names for part in name.split("+")}
+    for unknown in sorted(used - set(parsed.kinds)):
+        problems.append(
+            _error(
+                "E105",
+                f"layers.pattern names the kind {unknown!r}, which layers.kinds does not have",
+                f"known kinds: {', '.join(parsed.kinds)}",
+                text.span,
+                "layers.pattern",
+            )
+        )
+    for unused in sorted(set(parsed.kinds) - used):
+        kinds = layers.value["kinds"]
+        problems.append(
+            _error(
+                "E105",
+                f"layers.pattern never uses the kind {unused!r}",
+                "use it or remove it",
+                at_path(kinds, (unused,)),
+                f"layers.kinds.{unused}",
+            )
+        )
+    return pattern, [name for name in names if set(name.split("+")) <= set(parsed.kinds)]
+
+
+def _merged(root: Node, sections: Mapping[str, Node], kind: str) -> Node:
+    """The sections of a kind of layer (a sum is merged from left to right)."""
+    merged = Node(sections, root.span)
+    if kind == ONLY_KIND and not isinstance(root.find(("layers",)).value, Mapping):
+        return merged
+    for name in kind.split("+"):
+        differences = root.find(("layers", "kinds", name))
+        if isinstance(differences.value, Mapping):
+            merged = merge(merged, differences)
+    return merged
+
+
+def _refuse_idle_overrides(changes: Sequence[tuple[tuple[str, ...], Node]], kind_roots: Mapping[str, Node]) -> None:
+    """An override that every kind of layer overrules would look like a change and be none."""
+    for path, leaf in changes:
+        if path[0] not in SECTIONS or path[0] == "norm" or isinstance(leaf.value, Mapping) or leaf.value is None:
+            continue
+        if not any(root.find(path).span == leaf.span for root in kind_roots.values()):
+            raise UsageError(
+                f"--set {'.'.join(path)} changes nothing: every kind of layer states its own",
+                f"set layers.kinds.{next(iter(kind_roots))}.{'.'.join(path)} instead",
+            )
+
+
+def _error(code: str, message: str, mend: str, span: Span | None, path: str = "") -> Diagnostic:
+    return Diagnostic(code, Level.ERROR, message, mend, span, path)

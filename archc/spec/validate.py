@@ -1,0 +1,187 @@
+"""Holding a tree against the language: pydantic finds what is wrong, this file says it well."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from pydantic import ValidationError
+
+from archc.parts.base import Fields
+from archc.spec.diagnostics import Diagnostic, Level, Span
+from archc.spec.language import SECTIONS, Header, LayerFields
+from archc.spec.source import Node
+
+Model = TypeVar("Model", bound=Fields)
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+    "tuple_type": "a list",
+    "none_required": "null",
+}
+
+
+def validate(model: type[Model], node: Node, *, inside: tuple[str, ...] = ()) -> Model | list[Diagnostic]:
+    """An instance of `model`, or everything that is wrong with `node`, with places.
+
+    `inside` is the path of `node` in the spec, for the paths that diagnostics carry.
+    """
+    try:
+        return model.model_validate(node.plain())
+    except ValidationError as error:
+        return list(_diagnoses(error, model, node, inside))
+
+
+def at_path(node: Node, path: Iterable[str | int]) -> Span:
+    """The place of the value at `path`; where the path ends early, of the key that leads there."""
+    found = node.find(tuple(path))
+    return found.span if not isinstance(found.value, Mapping) else found.key_span or found.span
+
+
+def _diagnoses(
+    error: ValidationError, model: type[Fields], node: Node, inside: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    found: dict[tuple[str | int, ...], list[Any]] = {}
+    for detail in error.errors(include_url=False):
+        found.setdefault(_real_path(node, detail["loc"], detail["type"]), []).append(detail)
+    for path, details in found.items():
+        deeper = any(other[: len(path)] == path and len(other) > len(path) for other in found)
+        if deeper and all(detail["type"] in _EXPECTED for detail in details):
+            continue  # another alternative of the same field got further into the value
+        yield _diagnosis(model, node, path, details, inside)
+
+
+def _real_path(node: Node, location: tuple[str | int, ...], problem: str) -> tuple[str | int, ...]:
+    """The path in the document: pydantic's location without the names of alternatives."""
+    path: list[str | int] = []
+    for index, step in enumerate(location):
+        value = node.value
+        if isinstance(value, Mapping) and isinstance(step, str) and step in value:
+            node = value[step]
+        elif isinstance(value, tuple) and isinstance(step, int) and step < len(value):
+            node = value[step]
+        elif index == len(location) - 1 and problem == "missing":
+            pass
+        else:
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _diagnosis(
+    model: type[Fields], node: Node, path: tuple[str | int, ...], details: list[Any], inside: tuple[str, ...]
+) -> Diagnostic:
+    problem, detail = details[0]["type"], details[0]
+    name = ".".join(str(step) for step in (*inside, *path))
+    target = node.find(path)
+    span = target.span
+    value = _shown(target)
+    match problem:
+        case "extra_forbidden":
+            code, message = "E101", f"unknown key {path[-1]!r}" + _within((*inside, *path[:-1]))
+            mend = _suggest_key(str(path[-1]), known_keys(model, detail["loc"][:-1]), path[:-1])
+            span = target.key_span or span
+        case "missing":
+            code, message = "E102", f"{name} is missing"
+            mend = f"add {path[-1]}: …  (`archc explain {name}` says what it means)"
+            span = target.key_span or span
+        case "union_tag_not_found":
+            code, message = "E102", f"{name}.kind is missing"
+            mend = f"add kind: one of {_choices(detail)}"
+            span = target.key_span or span
+        case "union_tag_invalid":
+            given = target.value.get("kind") if isinstance(target.value, Mapping) else None
+            code, message = "E104", f"{name} has no kind {_shown(given) if given else value}"
+            mend = f"choose one of {_choices(detail)}"
+            span = given.span if given else span
+        case _ if problem in _EXPECTED:
+            expected = list(dict.fromkeys(_expected(one) for one in details))
+            code, message = "E103", f"{name} must be {' or '.join(expected)}, not {value}"
+            mend = f"give {' or '.join(expected)}"
+        case "literal_error":
+            expected = list(dict.fromkeys(_expected(one) for one in details))
+            code, message = "E104", f"{name} cannot be {value}"
+            mend = f"choose {' or '.join(expected)}"
+        case _:
+            code, message = "E104", f"{name} cannot be {value}"
+            mend = "; ".join(dict.fromkeys(one["msg"].replace("Input should", "it should") for one in details))
+    return Diagnostic(code, Level.ERROR, message, mend, span, name)
+
+
+def _expected(detail: Any) -> str:
+    if detail["type"] in _EXPECTED:
+        return _EXPECTED[detail["type"]]
+    if detail["type"] == "literal_error":
+        return str(detail["ctx"]["expected"])
+    return str(detail["msg"]).replace("Input should be ", "")
+
+
+def _choices(detail: Any) -> str:
+    return str(detail["ctx"].get("expected_tags", "")) or "the kinds in `archc schema`"
+
+
+def _shown(node: Node) -> str:
+    value = node.value
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, tuple):
+        return "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = repr(value) if isinstance(value, str) else str(value)
+    return f"the text {text}" if isinstance(value, str) and len(text) < 60 else text[:60]
+
+
+def _within(path: tuple[str | int, ...]) -> str:
+    return f" in {'.'.join(str(step) for step in path)}" if path else ""
+
+
+def known_keys(model: type[Fields], location: tuple[str | int, ...]) -> list[str]:
+    """The keys that the mapping at a pydantic location may have."""
+    models = [model]
+    for step in location:
+        tagged = [m for m in models if step in _kinds(m)]
+        if tagged:
+            models = tagged
+            continue
+        inner = [m.model_fields[str(step)].annotation for m in models if str(step) in m.model_fields]
+        models = [m for annotation in inner for m in _models(annotation)] or models
+    if models == [Header]:
+        return [*Header.model_fields, *SECTIONS]
+    return sorted({name for m in models for name in m.model_fields})
+
+
+def _kinds(model: type[Fields]) -> tuple[Any, ...]:
+    kind = model.model_fields.get("kind")
+    return get_args(kind.annotation) if kind else ()
+
+
+def _models(annotation: Any) -> Iterator[type[Fields]]:
+    if isinstance(annotation, type) and issubclass(annotation, Fields):
+        yield annotation
+    elif get_origin(annotation) is Annotated:
+        yield from _models(get_args(annotation)[0])
+    else:
+        for inner in get_args(annotation):
+            yield from _models(inner)
+
+
+def _suggest_key(key: str, known: list[str], path: tuple[str | int, ...]) -> str:
+    near = difflib.get_close_matches(key, known, 1, 0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    for section in SECTIONS:
+        fields = LayerFields.model_fields[section]
+        if section not in path and any(key in m.model_fields for m in _models(fields.annotation)):
+            return f"{key!r} belongs to {section}"
+    return f"known keys here: {', '.join(known)}"
