@@ -1,12 +1,13 @@
 """Tiny checkpoints that hide no mistake, made by Hugging Face's own classes, with a spec for each.
 
-Head counts are no powers of two, heads are not hidden_size / heads wide, no matrix is square, norm
-weights differ inside every rotary pair, biases are not zero, and no number is a library's default.
+Head counts are no powers of two and no key/value head count is also the size of a group, no matrix is square
+but where transformers leaves no choice (GPT-2, Phi-3), norm weights differ inside every rotary pair, biases are not
+zero, and no number is a library's default.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ YARN = {
     "rope_type": "yarn",
     "rope_theta": 5300.0,
     "factor": 3.0,
-    "original_max_position_embeddings": 24,
+    "original_max_position_embeddings": 200,
     "beta_fast": 5.0,
     "beta_slow": 0.5,
 }
@@ -59,7 +60,6 @@ class Tiny:
     config: dict[str, Any]
     spec: str
     one_plus: bool = False
-    notes: set[str] = field(default_factory=set)
 
     def text(self) -> str:
         """The whole spec."""
@@ -67,10 +67,10 @@ class Tiny:
         return f"name: {self.name}\nfamily: {self.family}\nhidden_size: {hidden}\n{COMMON}{self.spec}"
 
     def model(self, seed: int = 0) -> Any:
-        """Hugging Face's model with ugly random weights, in fp32 with eager attention."""
+        """Hugging Face's model with ugly random weights, in fp32, with its plainest attention and experts."""
         kind = transformers.AutoConfig.for_model(self.family)
         config = type(kind)(**self.config)
-        config._attn_implementation = "eager"
+        config._attn_implementation = config._experts_implementation = "eager"
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -141,6 +141,7 @@ def _llama(name: str, rope: dict[str, Any], position: str, **more: Any) -> Tiny:
 
 _QK = "{heads: 6, kv_heads: 2, head_dim: 16, qk_norm: {over: head}"
 _ROUTER = "{score: softmax, renormalize: true}"
+_PHI3 = _base(hidden_size=108, head_dim=18)
 
 TINY = (
     Tiny(
@@ -197,15 +198,15 @@ TINY = (
     _llama(
         "yarn",
         YARN,
-        ROPE + ", scaling: {kind: yarn, factor: 3, original_context: 24, beta_fast: 5, beta_slow: 0.5}}",
-        max_position_embeddings=72,
+        ROPE + ", scaling: {kind: yarn, factor: 3, original_context: 200, beta_fast: 5, beta_slow: 0.5}}",
+        max_position_embeddings=600,
     ),
     _llama(
         "yarn-mscale",
         YARN | {"mscale": 0.8, "mscale_all_dim": 1.7, "truncate": False},
-        ROPE + ", scaling: {kind: yarn, factor: 3, original_context: 24, beta_fast: 5, beta_slow: 0.5, "
+        ROPE + ", scaling: {kind: yarn, factor: 3, original_context: 200, beta_fast: 5, beta_slow: 0.5, "
         "mscale: 0.8, mscale_all_dim: 1.7, truncate: false}}",
-        max_position_embeddings=72,
+        max_position_embeddings=600,
     ),
     _llama(
         "longrope",
@@ -222,8 +223,8 @@ TINY = (
     Tiny(
         "qwen2",
         "qwen2",
-        {k: v for k, v in _base(num_attention_heads=9, num_key_value_heads=3).items() if k != "head_dim"},
-        _spec(attention="{heads: 9, kv_heads: 3, bias: [q, k, v]}"),
+        _base(num_attention_heads=12, num_key_value_heads=3, head_dim=10),
+        _spec(attention="{heads: 12, kv_heads: 3, head_dim: 10, bias: [q, k, v]}"),
     ),
     Tiny(
         "qwen3",
@@ -328,11 +329,16 @@ TINY = (
         one_plus=True,
     ),
     Tiny(
+        "phi3-partial",
+        "phi3",
+        _PHI3 | {"rope_parameters": {"rope_type": "default", "rope_theta": 5300.0, "partial_rotary_factor": 0.8}},
+        _spec(attention="{heads: 6, kv_heads: 2, head_dim: 18}", position=ROPE + ", partial: 0.8}"),
+    ),
+    Tiny(
         "phi3-longrope",
         "phi3",
-        {k: v for k, v in _base(num_attention_heads=4, num_key_value_heads=2).items() if k != "head_dim"}
+        _PHI3
         | {
-            "hidden_size": 72,
             "sliding_window": 11,
             "original_max_position_embeddings": 24,
             "rope_parameters": {
@@ -344,7 +350,7 @@ TINY = (
             },
         },
         _spec(
-            attention="{heads: 4, kv_heads: 2, window: 11}",
+            attention="{heads: 6, kv_heads: 2, head_dim: 18, window: 11}",
             position=ROPE + f", partial: 0.9, scaling: {{kind: longrope, original_context: 24, "
             f"short_factors: {SHORT}, long_factors: {LONG}}}}}",
         ),
@@ -352,10 +358,10 @@ TINY = (
     Tiny(
         "olmo2",
         "olmo2",
-        {k: v for k, v in _base(num_attention_heads=9, num_key_value_heads=3).items() if k != "head_dim"},
+        _base(num_attention_heads=12, num_key_value_heads=3, head_dim=10),
         _spec(
             norm="{kind: rmsnorm, eps: 3.0e-3, placement: post}",
-            attention="{heads: 9, kv_heads: 3, qk_norm: {over: width}}",
+            attention="{heads: 12, kv_heads: 3, head_dim: 10, qk_norm: {over: width}}",
         ),
     ),
 )

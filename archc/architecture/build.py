@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from archc.architecture.model import Architecture, Branch, Claim, Ffn, Layer
+from archc.families import known_families
 from archc.parts.attention import build_attention, check_attention_fields
 from archc.parts.base import Finding
 from archc.parts.ends import build_embedding, build_head
@@ -51,7 +53,8 @@ def _compile(loaded: LoadedSpec) -> Compiled:
         layers[kind] = _layer(kind, fields, spec.header)
         for branch in layers[kind].branches:
             found += [_located(finding, loaded, kind) for finding in branch.part.check()]
-    found += [_located(finding, loaded, None) for finding in _check_model(spec)]
+    found += [_located(finding, loaded, kind) for kind, finding in _check_model(spec)]
+    found = list(dict.fromkeys(found))
     if any(diagnostic.level is Level.ERROR for diagnostic in found):
         raise SpecError(found)
     return Compiled(_architecture(spec, layers), loaded, tuple(found))
@@ -61,16 +64,30 @@ def _before_building(header: Header, fields: LayerFields) -> Iterator[Finding]:
     yield from check_attention_fields(fields.attention, fields.position, header.hidden_size, header.context)
 
 
-def _check_model(spec: Spec) -> Iterator[Finding]:
-    """What must hold between kinds of layer."""
+def _check_model(spec: Spec) -> Iterator[tuple[str | None, Finding]]:
+    """What must hold of the model as a whole, with the kind of layer to point at, if any."""
+    if spec.header.family is not None and spec.header.family not in known_families():
+        near = get_close_matches(spec.header.family, known_families(), 1, 0.5)
+        yield (
+            None,
+            Finding(
+                "E208",
+                ("family",),
+                f"archc does not know how {spec.header.family!r} is stored",
+                f"did you mean {near[0]!r}?" if near else f"one of {', '.join(known_families())}, or no family at all",
+            ),
+        )
     learned = [kind for kind, fields in spec.kinds.items() if isinstance(fields.position, LearnedFields)]
     other = [kind for kind, fields in spec.kinds.items() if isinstance(fields.position, RopeFields)]
     if learned and other:
-        yield Finding(
-            "E207",
-            ("position",),
-            f"the kind {learned[0]} learns its positions, the kind {other[0]} rotates",
-            "a learned table is added to the embedding, for all layers: use one or the other",
+        yield (
+            other[0],
+            Finding(
+                "E207",
+                ("position", "kind"),
+                f"the kind {learned[0]} learns its positions, the kind {other[0]} rotates",
+                "a learned table is added to the embedding, for all layers: use one or the other",
+            ),
         )
 
 

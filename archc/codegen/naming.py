@@ -25,18 +25,17 @@ def literal(value: object) -> str:
     raise TypeError(f"no literal for {type(value).__name__}")
 
 
-def fitted(indent: int, head: str, items: Sequence[str], tail: str, brackets: str = "()") -> str:
+def fitted(indent: int, head: str, items: Sequence[str], tail: str) -> str:
     """`head(items)tail` on one line where it fits in 88 columns, else one item per line.
 
     Both forms are what a formatter leaves as they are: the long one ends in a comma.
     """
-    left, right = brackets
     only = "," if head.endswith((": ", "= ")) and len(items) == 1 else ""
-    line = f"{head}{left}{', '.join(items)}{only}{right}{tail}"
+    line = f"{head}({', '.join(items)}{only}){tail}"
     if indent + len(line) <= LINE:
         return line
     inner = "".join(f"{' ' * (indent + 4)}{item},\n" for item in items)
-    return f"{head}{left}\n{inner}{' ' * indent}{right}{tail}"
+    return f"{head}(\n{inner}{' ' * indent}){tail}"
 
 
 def words(kind: str) -> list[str]:

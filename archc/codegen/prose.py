@@ -55,7 +55,9 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
     yield from _each(kinds, _norm_words)
     if architecture.embedding.positions:
         yield f"a learned row for each of {architecture.embedding.positions:,} positions, and no position beyond"
-    yield from _each(kinds, lambda layer: _position_words(layer.mixer.rope, learned=bool(architecture.embedding.positions)))
+    yield from _each(
+        kinds, lambda layer: _position_words(layer.mixer.rope, learned=bool(architecture.embedding.positions))
+    )
     yield from _each(kinds, lambda layer: _attention_words(layer.mixer))
     yield from _each(kinds, lambda layer: _ffn_words(layer.ffn))
     yield from _end_words(architecture)

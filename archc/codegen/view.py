@@ -55,7 +55,9 @@ class NormClass:
     @property
     def words(self) -> str:
         """What it does after dividing."""
-        return {"plain": ", then scales them", "one_plus": ", then scales them by 1 + weight", "none": ""}[self.norm.weight]
+        return {"plain": ", then scales them", "one_plus": ", then scales them by 1 + weight", "none": ""}[
+            self.norm.weight
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,9 @@ class _Norms:
         if key not in self.classes:
             stem = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}[norm.kind]
             prefix = {"plain": "", "one_plus": "OnePlus", "none": "Bare"}[norm.weight]
-            self.classes[key] = NormClass(("Biased" if norm.bias and norm.kind == "rmsnorm" else "") + prefix + stem, norm)
+            self.classes[key] = NormClass(
+                ("Biased" if norm.bias and norm.kind == "rmsnorm" else "") + prefix + stem, norm
+            )
         return self.classes[key]
 
 

@@ -10,6 +10,4 @@ EXPERTS = (
     PerExpert("model.layers.N.block_sparse_moe.experts.E.w2.weight", ("layers.N.ffn.down",)),
 )
 
-FAMILY = Family(
-    "mixtral", llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + EXPERTS, ignored=llama.OLD_BUFFERS
-)
+FAMILY = Family("mixtral", llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + EXPERTS, ignored=llama.OLD_BUFFERS)

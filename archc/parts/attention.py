@@ -55,7 +55,7 @@ class AttentionFields(Fields):
         description="Which query heads share a key/value head: interleaved, neighbours do (query head h uses h // group); "
         "tiled, query head h uses h % kv_heads. Weights are trained for one of them.",
     )
-    bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False)] = Field(
+    bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False, min_length=1)] = Field(
         default="none", description="Projections with a bias: none, all, or a list such as [q, k, v]."
     )
     scale: Positive | None = Field(
@@ -111,9 +111,11 @@ class Attention:
         """q, k, v, o and the norms of q and k."""
         widths = {"q": self.q_width, "k": self.kv_width, "v": self.kv_width}
         tensors: list[Tensor] = []
-        for name in PROJECTIONS:
-            out, into = (widths[name], self.hidden_size) if name in widths else (self.hidden_size, self.q_width)
-            tensors += linear(name, out, into, name in self.biased, "attention")
+        for projection in PROJECTIONS:
+            out, into = widths.get(projection, self.hidden_size), self.hidden_size
+            if projection == "o":
+                into = self.q_width
+            tensors += linear(projection, out, into, projection in self.biased, "attention")
         for name, norm in (("q_norm", self.q_norm), ("k_norm", self.k_norm)):
             tensors += norm.tensors(name) if norm else ()
         return tuple(tensors)

@@ -259,7 +259,7 @@ def _check_scaling(scaling: Scaling | None, rotary: int, context: int) -> Iterat
             yield Finding(
                 "E206", here, "dynamic scaling needs more than one rotary pair", "use a larger head_dim or no scaling"
             )
-    if isinstance(scaling, Llama3Scaling | YarnScaling) and context > scaling.original_context * scaling.factor:
+    if isinstance(scaling, YarnScaling) and context > scaling.original_context * scaling.factor:
         reach = int(scaling.original_context * scaling.factor)
         yield Finding(
             "W402",

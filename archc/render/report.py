@@ -13,6 +13,7 @@ from rich.text import Text
 
 from archc.analysis.report import LayerRow, Report
 from archc.analysis.rope import RopeFigures
+from archc.render.terminal import Row, aligned
 from archc.render.units import both_bytes, exact, operations, percent, short_count
 
 LABEL = 18
@@ -93,11 +94,10 @@ def _params(report: Report, plain: bool) -> Iterator[Text]:
         share = count / total
         label = "embedding = head" if key == "embedding" and not params["head"] else name
         line = _line(label, f"{short_count(count):>9}  {percent(share):>7}")
-        line.append("  ")
-        line.append(_bar(share, plain), style="cyan")
-        yield line
+        bar = _bar(share, plain)
+        yield line.append(f"  {bar}", style="cyan") if bar else line
     if params["active"] != total:
-        yield _line("active", f"{short_count(params['active']):>9}", "what one token uses, both ends included")
+        yield _line("active", f"{short_count(params['active']):>9}", "per token, both ends included")
     block = report["block"]
     shares = f"{percent(block['ffn_share'])} feed-forward, {percent(block['attention_share'])} attention"
     yield _line("of the blocks", shares)
@@ -112,8 +112,8 @@ def _bar(share: float, plain: bool) -> str:
 
 def _shape(report: Report) -> Iterator[Text]:
     heads = report["attention"]
-    query, shared, width = exact(heads["heads"]), exact(heads["kv_heads"]), exact(heads["head_dim"])
-    yield _line("Attention", f"{query} query heads over {shared} key/value heads, {width} channels each", head=True)
+    query, shared = _several(heads["heads"], "query head"), _several(heads["kv_heads"], "key/value head")
+    yield _line("Attention", f"{query} over {shared}, {exact(heads['head_dim'])} channels each", head=True)
     ffn = report["ffn"]
     yield _line("Feed-forward", f"{ffn['kind']}, {exact(ffn['width'])} channels", head=True)
     if "moe" in report:
@@ -185,22 +185,27 @@ def _periods(rope: RopeFigures) -> Iterator[Text]:
 
 def _layers(table: list[LayerRow]) -> Iterator[Text]:
     """Equal neighbours share a line."""
-    yield Text("Layers", style="bold")
+    rows: list[Row] = [("layers", "kind", "params", "heads", "feed-forward", "window", "rope base")]
     for _, group in groupby(table, key=lambda row: {key: value for key, value in row.items() if key != "index"}):
         run = list(group)
-        first, last = run[0], run[-1]
-        index = str(first["index"]) if len(run) == 1 else f"{first['index']}-{last['index']}"
-        yield Text(f"  {index:<9} {_short(first['kind'], 16):<16} {short_count(first['params']):>8}  {_layer(first)}")
+        first, heads = run[0], run[0]["attention"]
+        rows.append(
+            (
+                str(first["index"]) if len(run) == 1 else f"{first['index']}-{run[-1]['index']}",
+                _short(first["kind"], 16),
+                short_count(first["params"]),
+                f"{heads['heads']}/{heads['kv_heads']}×{heads['head_dim']}",
+                f"{first['ffn']['kind']} {first['ffn']['width']}",
+                "" if first["window"] is None else str(first["window"]),
+                "" if first["rope_base"] is None else f"{first['rope_base']:.10g}",
+            )
+        )
+    for index, line in enumerate(aligned(rows, right={2})):
+        yield Text(line, style="bold" if index == 0 else "")
 
 
-def _layer(row: LayerRow) -> str:
-    heads = row["attention"]
-    parts = [f"{heads['heads']}/{heads['kv_heads']}×{heads['head_dim']}", f"{row['ffn']['kind']} {row['ffn']['width']}"]
-    if row["window"] is not None:
-        parts.append(f"window {row['window']}")
-    if row["rope_base"] is not None:
-        parts.append(f"rope {row['rope_base']:.10g}")
-    return ", ".join(parts)
+def _several(count: int, thing: str) -> str:
+    return f"{exact(count)} {thing}{'' if count == 1 else 's'}"
 
 
 def _short(text: str, width: int) -> str:

@@ -6,15 +6,14 @@ appears only on a terminal, and NO_COLOR turns it off (https://no-color.org).
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import IO, NoReturn
 
 from rich.console import Console
 from rich.text import Text
 
+from archc.analysis import Report
 from archc.render.units import decimal_bytes, exact, short_count
 from archc.spec.diagnostics import printable
 
@@ -37,32 +36,17 @@ def console(stream: IO[str] | None = None) -> Console:
     return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def wants_colour(stream: IO[str]) -> bool:
-    """Whether text that archc colours itself may carry colours on this stream."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-@dataclass(frozen=True, slots=True)
-class ListedSpec:
-    """One line of `archc list`."""
-
-    name: str
-    params: int
-    active: int
-    context: int
-    kv_bytes_per_token: int
-    window_bytes_per_token: int
-
-
-def print_list(specs: Sequence[ListedSpec], out: Console) -> None:
-    """A table of specs. `+` marks bytes that stop once the windows are full."""
+def print_list(specs: Iterable[tuple[str, Report]], out: Console) -> None:
+    """A table of shipped specs by name; figures of a mixture's active part only where it has one."""
     rows: list[Row] = [("name", "params", "active", "context", "KV bytes/token")]
-    for spec in specs:
-        growing = decimal_bytes(spec.kv_bytes_per_token)
-        window = f" + {decimal_bytes(spec.window_bytes_per_token)} in windows" if spec.window_bytes_per_token else ""
-        active = "" if spec.active == spec.params else short_count(spec.active)
-        rows.append((spec.name, short_count(spec.params), active, exact(spec.context), growing + window))
-    for index, line in enumerate(_aligned(rows, right={1, 2, 3})):
+    for name, report in specs:
+        params, cache = report["params"], report["kv_cache"]
+        growing, window = cache["bytes_per_token"], cache["window_bytes_per_token"]
+        in_windows = f" + {decimal_bytes(window)} in windows" if window else ""
+        active = "" if params["active"] == params["total"] else short_count(params["active"])
+        total, context = short_count(params["total"]), exact(report["context"])
+        rows.append((name, total, active, context, decimal_bytes(growing) + in_windows))
+    for index, line in enumerate(aligned(rows, right={1, 2, 3})):
         out.print(Text(line, style="bold" if index == 0 else ""))
 
 
@@ -82,7 +66,7 @@ def print_failed(target: str, errors: int, out: Console) -> None:
     out.print(Text.assemble((printable(target), "bold"), ": ", (count, "red")))
 
 
-def _aligned(rows: Iterable[Row], right: set[int]) -> list[str]:
+def aligned(rows: Iterable[Row], right: set[int]) -> list[str]:
     """Rows as lines of aligned columns, two spaces apart; those in `right` end together."""
     rows = list(rows)
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]

@@ -100,7 +100,7 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
         else:
             kinds[kind] = layer
     if problems or not isinstance(header, Header):
-        raise SpecError(problems)
+        raise SpecError(list(dict.fromkeys(problems)))
     _refuse_idle_overrides(changes, kind_roots)
     return LoadedSpec(Spec(header, kinds, pattern), file, root, kind_roots)
 
@@ -128,8 +128,11 @@ def _pattern(root: Node, problems: list[Diagnostic]) -> tuple[tuple[str, ...], l
         pattern = expand(parsed.pattern, MAX_LAYERS)
     except PatternError as error:
         span = text.span
-        place = Span(span.file, span.line, span.column + error.offset, 1, span.text)
-        problems.append(_error("E105", f"layers.pattern: {error}", "such as 3*(5*local, global)", place, "layers.pattern"))
+        quote = span.text[span.column - 1 : span.column] in {'"', "'"}
+        place = Span(span.file, span.line, span.column + quote + error.offset, 1, span.text)
+        problems.append(
+            _error("E105", f"layers.pattern: {error}", "such as 3*(5*local, global)", place, "layers.pattern")
+        )
         return (), []
     if len(pattern) != parsed.count:
         problems.append(
@@ -170,13 +173,16 @@ def _pattern(root: Node, problems: list[Diagnostic]) -> tuple[tuple[str, ...], l
 def _merged(root: Node, sections: Mapping[str, Node], kind: str) -> Node:
     """The sections of a kind of layer (a sum is merged from left to right)."""
     merged = Node(sections, root.span)
-    if kind == ONLY_KIND and not isinstance(root.find(("layers",)).value, Mapping):
-        return merged
+    kinds = _mapping(_mapping(root).get("layers")).get("kinds")
     for name in kind.split("+"):
-        differences = root.find(("layers", "kinds", name))
-        if isinstance(differences.value, Mapping):
+        differences = _mapping(kinds).get(name)
+        if differences is not None and differences.is_mapping:
             merged = merge(merged, differences)
     return merged
+
+
+def _mapping(node: Node | None) -> Mapping[str, Node]:
+    return node.value if node is not None and isinstance(node.value, Mapping) else {}
 
 
 def _refuse_idle_overrides(changes: Sequence[tuple[tuple[str, ...], Node]], kind_roots: Mapping[str, Node]) -> None:

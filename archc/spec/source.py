@@ -27,10 +27,10 @@ Scalar: TypeAlias = bool | int | float | str | None
 MAX_BYTES = 2**20
 MAX_DEPTH = 40
 
-# libyaml is many times faster, but not part of every installation. The pure parser refuses some tabs that it accepts.
+# libyaml is many times faster, but not part of every installation. The pure parser refuses some tabs that it allows.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TABBED = re.compile(r"^ *(\t)[ \t]*\S", re.MULTILINE)
+_TABBED = re.compile(r"^ *(\t)", re.MULTILINE)
 
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _DECIMAL = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)*")
@@ -113,9 +113,9 @@ def read(path: Path) -> Node:
     Raises SpecError for what the file holds, and UsageError when there is none or it may not be read.
     """
     file = str(path)
-    if path.is_dir():
-        _refuse(Span(file, 1, 1, 1, ""), "E002", "this is a folder", "give the path of a file in it")
     try:
+        if path.is_dir():
+            _refuse(Span(file, 1, 1, 1, ""), "E002", "this is a folder", "give the path of a file in it")
         with path.open("rb") as stream:
             status = os.fstat(stream.fileno())
             too_large = stat.S_ISREG(status.st_mode) and status.st_size > MAX_BYTES
@@ -223,7 +223,7 @@ class _Builder:
         self.seen = 0  # where the last event ended
 
     def build(self) -> Node:
-        # Parsers differ in the tabs they accept, and some change what a line belongs to without looking different.
+        # The parsers differ in the tabs they accept, so no line may start with one, inside a text or outside.
         for tab in _TABBED.finditer(self.text):
             self.report(tab.start(1), tab.end(1), *_TAB)
         try:
@@ -333,14 +333,15 @@ class _Builder:
 
     def report_syntax(self, error: yaml.MarkedYAMLError) -> None:
         words = f"{error.context}: {error.problem}"
-        last = max(0, len(self.text.rstrip()) - 1)
         at = error.problem_mark.index if error.problem_mark else self.seen
+        if _TABBED.match(self.text, self.text.rfind("\n", 0, at) + 1):
+            return  # it follows from the tab, which is already reported
+        last = len(self.text.rstrip(" \r\n")) - 1
         if error.context_mark and (at > last or _STARTS_EARLIER.search(words)):
             at = error.context_mark.index
-        at = min(at, last)
+        at = max(0, min(at, last))
         said = _TAB if self.text[at] == "\t" else next(said for pattern, said in _SYNTAX if re.search(pattern, words))
-        if not _TABBED.match(self.text, self.text.rfind("\n", 0, at) + 1):
-            self.report(at, at + 1, *said)
+        self.report(at, at + 1, *said)
 
     def report(self, start: int, end: int, code: str, message: str, mend: str) -> None:
         steps = (str(len(f.items)) if f.fields is None else f.key for f in self.stack)

@@ -196,7 +196,8 @@ def test_a_long_line_is_cut_around_the_column(column: int, shown: str, start: in
 
 
 def test_a_line_of_the_limit_is_not_cut() -> None:
-    assert Span("a", 1, 150, 1, "x" * EXCERPT_WIDTH).excerpt() == ("x" * EXCERPT_WIDTH, 149)
+    assert Span("a", 1, 150, 1, "x" * 200).excerpt() == ("x" * 200, 149)
+    assert Span("a", 1, 150, 1, "x" * 201).excerpt() == ("…" + "x" * 199, 148)
 
 
 @pytest.mark.parametrize(("asked", "length"), [(-3, 1), (0, 1), (1, 1), (3, 3), (4, 3), (10**9, 3)])

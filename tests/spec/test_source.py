@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from archc.errors import UsageError
 from archc.spec import source
 from archc.spec.diagnostics import SpecError
-from archc.spec.source import MAX_BYTES, MAX_DEPTH, Node, parse, parse_value, read, scalar
+from archc.spec.source import Node, parse, parse_value, read, scalar
+
+MAX_BYTES = 1024 * 1024
 
 LOADERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if yaml.__with_libyaml__ else [])]
 
@@ -164,7 +166,7 @@ def test_scalar_takes_any_text(text: str) -> None:
         value = scalar(text)
     except SpecError:
         return
-    assert value == text or text[0] in "+-.0123456789" or text in {"", "~", "null", "true", "false"}
+    assert value == text or text in {"", "~", "null", "true", "false"} or text[0] in "+-.0123456789"
 
 
 # ---------------------------------------------------------------- trees
@@ -214,7 +216,7 @@ def test_what_pyyaml_writes_is_read_back(tree: object, flow: bool) -> None:
         def ignore_aliases(self, data: object) -> bool:
             return True
 
-    text = yaml.dump(tree, Dumper=Dumper, allow_unicode=True, default_flow_style=flow)
+    text = yaml.dump(tree, Dumper=Dumper, default_flow_style=flow)
     assert plain(text) == tree
 
 
@@ -302,23 +304,41 @@ YAML_LIKE = st.text(
 @given(YAML_LIKE | st.text(max_size=40))
 def test_any_text_gives_a_tree_or_a_spec_error_and_every_place_is_in_it(text: str) -> None:
     lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+    error: SpecError | None = None
+    nodes: list[Node] = []
     try:
         nodes = list(walk(parse(text, "f")))
-        spans = [span for node in nodes for span in (node.span, node.key_span) if span]
-        for node in nodes:
-            written = node.span.text[node.span.column - 1 :][: node.span.length]
-            if isinstance(node.value, bool | int | float) and "!" not in text:
-                assert scalar(written) == node.value
-    except SpecError as error:
-        assert error.diagnostics
+    except SpecError as caught:
+        error = caught
+    spans = [span for node in nodes for span in (node.span, node.key_span) if span]
+    for node in nodes:
+        written = node.span.text[node.span.column - 1 :][: node.span.length]
+        if isinstance(node.value, bool | int | float) and "!" not in text:
+            assert scalar(written) == node.value
+    if error:
         spans = [found.span for found in error.diagnostics if found.span]
-        assert len(spans) == len(error.diagnostics)
+        assert len(spans) == len(error.diagnostics) > 0
         assert all(found.mend for found in error.diagnostics)
         assert str(error).replace("\n", "").isprintable()
     for span in spans:
         assert span.text == lines[span.line - 1]
         assert 1 <= span.column <= max(1, len(span.text))
         assert 1 <= span.length <= max(1, len(span.text) - span.column + 1)
+
+
+@pytest.mark.skipif(len(LOADERS) < 2, reason="needs libyaml")
+@given(YAML_LIKE)
+def test_both_parsers_agree(text: str) -> None:
+    """But for tabs, of which the pure-Python parser accepts fewer."""
+    trees: list[Node | None] = []
+    for loader in LOADERS:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(source, "_LOADER", loader)
+            try:
+                trees.append(parse(text, "f"))
+            except SpecError:
+                trees.append(None)
+    assert trees[0] == trees[1] or (trees[0] is None and "\t" in text)
 
 
 # ---------------------------------------------------------------- refusals, each with a twin that is fine
@@ -330,10 +350,11 @@ REFUSED = [
     ("a: 1\n \tb: 2", "E001", 2, 2, "a: 1\nb: 2"),
     ("a: b\n\tc", "E001", 2, 1, "a: b\n  c"),
     ("a: [1,\n\t2]", "E001", 2, 1, "a: [1,\n  2]"),
-    ("a: 'x\n\ty'", "E001", 2, 1, "a: 'x\n\t\n  y'"),
+    ("a: 'x\n\ty'", "E001", 2, 1, "a: 'x\n  y\t'"),
     ("a: |\n  \tx", "E001", 2, 3, 'a: "\\tx"'),
     ("- \ta", "E001", 1, 3, "-  a"),
-    ("\t# no comment: 1\n\tb: 1", "E001", 2, 1, "\t# a comment\nb: 1"),
+    ("a: [1,\n\t\n2]", "E001", 2, 1, "a: [1,\n\n2]"),
+    ("a: 1\n  \t", "E001", 2, 3, "a: 1\n  "),
     # Other syntax
     ("a: b: c", "E001", 1, 5, "a: 'b: c'"),
     ("a: 1\n b: 2", "E001", 2, 3, "a: 1\nb: 2"),
@@ -365,7 +386,7 @@ REFUSED = [
     ("null: 1", "E001", 1, 1, "'null': 1"),
     ("true: 1", "E001", 1, 1, "'true': 1"),
     ("1.5: 1", "E001", 1, 1, "1: 1"),
-    ("? \n: 1", "E001", 1, 1, "'': 1"),
+    ("? \n: 1", "E001", 1, 2, "'': 1"),
     # Tags
     ("a: !!python/object/apply:os.system [id]", "E004", 1, 4, "a: ['!!python/object/apply:os.system']"),
     ("a: !!python/name:os.system", "E004", 1, 4, "a: os.system"),
@@ -427,6 +448,14 @@ def test_nonsense_between_the_lines(text: str) -> None:
     assert codes(text) == {"E001"}
 
 
+def test_tags_of_the_core_schema_choose_the_type() -> None:
+    text = "[!!str 1, !!str null, !!int '5', !!float 1, !!float '1e3', !!bool 'true', !!null '', !!str ]"
+    value = plain(text)
+    assert value == ["1", "null", 5, 1.0, 1000.0, True, None, ""]
+    assert isinstance(value, list)
+    assert [type(item) for item in value] == [str, str, int, float, float, bool, type(None), str]
+
+
 def test_good_escapes() -> None:
     assert plain(r'"\x41\u00e9\U0001F600\n\\"') == "Aé😀\n\\"
 
@@ -456,6 +485,13 @@ h: 'i
     ]
 
 
+@pytest.mark.parametrize("refused", ["*x", "&x 1", "!x 1", ".nan", "{<<: 1}"])
+def test_what_follows_a_refused_value_keeps_its_role(refused: str) -> None:
+    (first, *_), *rest = problems(f"a: {refused}\n1.5: b\nc: d\nc: e")
+    assert first in {"E004", "E005", "E007"}
+    assert rest == [("E001", 2, 1), ("E006", 4, 1)]
+
+
 def test_a_syntax_error_does_not_hide_what_came_before() -> None:
     assert problems("a: !x 1\na: 2\nb: 'c\n") == [("E004", 1, 4), ("E006", 2, 1), ("E001", 3, 4)]
 
@@ -466,48 +502,61 @@ def test_paths_and_words() -> None:
     first, second = caught.value.diagnostics
     assert first.path == "layers.1.window"
     assert "'.inf'" in first.message
+    assert second.path == "layers.1"
     assert "line 3" in second.message
     assert "f.yaml:4:5: error[E006]: the key 'window'" in str(caught.value)
 
 
-def test_tabs_are_named() -> None:
-    with pytest.raises(SpecError, match="tabs cannot indent YAML"):
-        parse("a:\n\tb: 1", "f")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a:\n\tb: 1", "tabs cannot indent YAML"),
+        ("a: \0", "a NUL character cannot be in a spec"),
+        ("a: \x1b", r"the character U\+001B cannot be in a spec"),
+        ("a: !x 1", "this tag is not allowed"),
+        ("a: 'x", "this quote is never closed"),
+        ("a: 1\na: 2", "the key 'a' is already used on line 1"),
+        ("a: .nan", "'.nan' is not a finite number"),
+        ("[" * 41, "more than 40 levels of nesting"),
+    ],
+)
+def test_words(text: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        parse(text, "f")
 
 
 # ---------------------------------------------------------------- attacks
 
 
 def test_yaml_cannot_run_code(tmp_path: Path) -> None:
-    text = (
-        f"a: !!python/object/apply:pathlib.Path.touch\n  - !!python/object/apply:pathlib.Path [{tmp_path / 'made'}]\n"
-    )
+    made = tmp_path / "made"
+    text = f"a: !!python/object/apply:os.mkdir ['{made}']"
     assert codes(text) == {"E004"}
-    assert not (tmp_path / "made").exists()
+    assert not made.exists()
     yaml.unsafe_load(text)
-    assert (tmp_path / "made").exists(), "the attack has to be a real one"
+    assert made.exists(), "the attack has to be a real one"
 
 
 def test_billion_laughs_are_refused_unexpanded() -> None:
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    start = time.perf_counter()
+    start = time.process_time()
     assert codes("\n".join(lines)) == {"E005"}
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("opening", ["[", "{", "{a: ", "- ", "? ", "[{a: "])
 def test_deep_nesting_is_refused_quickly(opening: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert codes(opening * 100_000) == {"E003"}
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_nesting_limit() -> None:
-    assert problems("[" * MAX_DEPTH + "]" * MAX_DEPTH) == []
-    assert problems("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)) == [("E003", 1, MAX_DEPTH + 1)]
-    assert problems("- " * MAX_DEPTH + "x") == []
-    assert problems("- " * (MAX_DEPTH + 1) + "x") == [("E003", 1, 2 * MAX_DEPTH + 1)]
+    assert problems("[" * 40 + "]" * 40) == []
+    assert problems("[" * 41 + "]" * 41) == [("E003", 1, 41)]
+    assert problems("- " * 40 + "x") == []
+    assert problems("- " * 41 + "x") == [("E003", 1, 81)]
     # Wide is not deep.
     assert problems("[" + "[]," * 1000 + "]") == []
 
@@ -593,9 +642,9 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(50 * 2**20)
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     assert refusal(path) == ("E003", 1, 1)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert tracemalloc.get_traced_memory()[1] < MAX_BYTES
     tracemalloc.stop()
 
@@ -633,7 +682,7 @@ def test_pipes(tmp_path: Path, size: int, code: str | None) -> None:
     ("data", "place"),
     [
         (b"a: 1\nb: \xff\n", ("E002", 2, 4)),
-        ("é: é".encode() + b"\xc3", ("E002", 1, 5)),
+        ("é: é".encode() + b"\xff xyz", ("E002", 1, 5)),
         ("a: 1".encode("utf-16"), ("E002", 1, 1)),
         ("a: é".encode("latin-1"), ("E002", 1, 4)),
         (b"a: 1\n\0", ("E002", 2, 1)),

@@ -1,0 +1,76 @@
+"""The table of commands. Each has a file of its own, imported only when it runs: `archc list` needs nothing of
+`archc validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import click
+
+from archc import __version__
+from archc.cli.options import settle_json
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "list": ("archc.cli.listing", "The shipped specs, a line each."),
+    "check": ("archc.cli.check", "Check specs, and their published figures."),
+    "explain": ("archc.cli.explain", "What a diagnostic or a field of a spec means."),
+    "schema": ("archc.cli.schema", "The spec language as JSON Schema."),
+    "report": ("archc.cli.report", "Sizes, caches, FLOPs and the rope table of a spec."),
+    "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
+    "validate": ("archc.cli.validate", "Prove a port against the reference."),
+    "fetch": ("archc.cli.fetch", "Get the weights that a shipped spec names."),
+}
+"""Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""
+
+HELP = """Compile an architecture spec, and prove that a port of a model keeps to it.
+
+\b
+Examples:
+  archc list                        the models that archc knows
+  archc report llama3-8b            how large one is
+  archc check my-model.yaml         whether a spec of your own holds
+
+SPEC is a path, or the name of a shipped spec. Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not complete.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise click.UsageError(f"No such command {name!r}.{_did_you_mean(name, COMMANDS)}", ctx)
+        found, command, rest = super().resolve_command(ctx, args)
+        return found, command, settle_json(command, rest) if command else rest
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word.lower(), known, 1, 0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+@click.group("archc", cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="archc", message="%(prog)s %(version)s")
+def app(**_: Any) -> None:
+    """Take the options of archc itself: there are none but --help and --version."""

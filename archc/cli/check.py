@@ -1,0 +1,125 @@
+"""`archc check`: everything that is wrong with specs, and whether they reproduce what was published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from archc.cli.options import json_option
+from archc.cli.output import emit_json, print_diagnostics
+from archc.errors import ArchcError
+
+if TYPE_CHECKING:
+    from archc.analysis import ClaimResult
+    from archc.architecture import Compiled
+    from archc.spec.diagnostics import Diagnostic
+
+HELP = """Check specs: report all errors and warnings with their places, and compare published figures.
+
+\b
+Examples:
+  archc check my-model.yaml
+  archc check specs/*.yaml --json
+"""
+
+
+@dataclass
+class Checked:
+    """What was found about one spec."""
+
+    target: str
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    claims: list[ClaimResult] = field(default_factory=list)
+    name: str | None = None
+    params: int | None = None
+    problem: str | None = None
+    exit_code: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        """The findings for machines; `problem` says why a spec could not be read at all."""
+        return {
+            "spec": self.target,
+            "name": self.name,
+            "passed": self.exit_code == 0,
+            "problem": self.problem,
+            "diagnostics": [diagnostic.as_json() for diagnostic in self.diagnostics],
+            "claims": [claim.as_json() for claim in self.claims],
+        }
+
+
+@click.command("check", help=HELP)
+@click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
+@json_option
+def command(specs: tuple[str, ...], json_target: str | None, force: bool) -> int:
+    """Check every spec, whatever the others hold; the exit code is that of the worst."""
+    checked = [check(target) for target in specs]
+    code = max(one.exit_code for one in checked)
+    if json_target is not None:
+        document = {"passed": code == 0, "specs": [one.as_json() for one in checked]}
+        emit_json(document, json_target, force=force)
+    if json_target != "-":
+        _print(checked)
+    return code
+
+
+def check(target: str) -> Checked:
+    """Compile one spec and hold its claims against its report."""
+    from archc.architecture import compile_spec
+    from archc.spec.diagnostics import SpecError
+
+    try:
+        compiled = compile_spec(target)
+    except SpecError as error:
+        distinct = dict.fromkeys(error.diagnostics)  # a section that is read twice is wrong twice
+        return Checked(target, list(distinct), exit_code=error.exit_code)
+    except ArchcError as error:
+        return Checked(target, problem=str(error), exit_code=error.exit_code)
+    return _claims(target, compiled)
+
+
+def _claims(target: str, compiled: Compiled) -> Checked:
+    from archc.analysis import build_report, compare_claims
+    from archc.spec.diagnostics import Diagnostic, Level
+
+    architecture = compiled.architecture
+    report = build_report(architecture)
+    claims = compare_claims(architecture.claims, report)
+    failed = [
+        Diagnostic(
+            "E301",
+            Level.ERROR,
+            claim.sentence(),
+            f"one of the two is wrong: correct the spec, or the figure from {claim.source}",
+            compiled.loaded.place(("published", claim.key)),
+            f"published.{claim.key}",
+        )
+        for claim in claims
+        if not claim.holds
+    ]
+    return Checked(
+        target,
+        [*compiled.diagnostics, *failed],
+        claims,
+        name=architecture.name,
+        params=report["params"]["total"],
+        exit_code=1 if failed else 0,
+    )
+
+
+def _print(checked: list[Checked]) -> None:
+    """Diagnostics and problems to standard error, a line per spec to standard output."""
+    from archc.render.terminal import console, print_failed, print_passed
+    from archc.spec.diagnostics import Level, printable
+
+    out = console()
+    for one in checked:
+        print_diagnostics(one.diagnostics)
+        levels = [diagnostic.level for diagnostic in one.diagnostics]
+        if one.problem is not None:
+            click.echo(printable(f"archc: {one.problem}"), err=True)
+        elif one.exit_code or one.params is None:
+            print_failed(one.target, levels.count(Level.ERROR), out)
+        else:
+            print_passed(one.target, one.params, len(one.claims), levels.count(Level.WARNING), out)

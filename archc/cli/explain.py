@@ -1,0 +1,116 @@
+"""`archc explain`: what a diagnostic or a field of a spec means."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from archc import resources
+from archc.cli.options import json_option
+from archc.cli.output import emit_json
+from archc.errors import IncompleteError, UsageError
+from archc.spec.diagnostics import quoted
+
+if TYPE_CHECKING:
+    from archc.cli.fields import Meaning
+
+HELP = """Explain the code of a diagnostic, or a field of a spec.
+
+\b
+Examples:
+  archc explain E201
+  archc explain norm.eps
+  archc explain position.scaling.factor
+"""
+
+
+@click.command("explain", help=HELP)
+@click.argument("topic", metavar="CODE|FIELD")
+@json_option
+def command(topic: str, json_target: str | None, force: bool) -> None:
+    """Print or write the explanation of one topic. Raises UsageError for one that is not known."""
+    pages = _pages()
+    page = pages.get(topic) or pages.get(topic.upper())
+    if page is not None:
+        _explain_page(page, json_target, force)
+        return
+    from archc.cli.fields import meanings
+
+    found = meanings(topic)
+    if not found:
+        raise UsageError(f"nothing is known about {quoted(topic)}", _mend(topic, list(pages)))
+    if json_target is not None:
+        document = {"topic": topic, "kind": "field", "meanings": [meaning.as_json() for meaning in found]}
+        emit_json(document, json_target, force=force)
+        return
+    click.echo("\n\n".join(_paragraph(topic, meaning) for meaning in found))
+
+
+def _pages() -> dict[str, Path]:
+    """The pages about codes, by code. A topic is only looked up among these names, so it leads nowhere else."""
+    try:
+        return {file.stem: file for file in sorted(resources.folder("codes").glob("*.md"))}
+    except IncompleteError:
+        return {}
+
+
+def _explain_page(page: Path, json_target: str | None, force: bool) -> None:
+    text = page.read_text(encoding="utf-8")
+    if json_target is not None:
+        emit_json({"topic": page.stem, "kind": "code", "text": text}, json_target, force=force)
+    elif sys.stdout.isatty():
+        from rich.markdown import Markdown
+
+        from archc.render.terminal import console
+
+        console().print(Markdown(text))
+    else:
+        click.echo(text.rstrip("\n"))
+
+
+def _paragraph(topic: str, meaning: Meaning) -> str:
+    """A meaning as text: the path, what it is, what may stand there, and what a section consists of."""
+    when = f", of the kind {' or '.join(meaning.when)}" if meaning.when else ""
+    if meaning.required:
+        need = "required"
+    elif isinstance(meaning.default, str | int | float):
+        default = str(meaning.default)
+        need = f"{default.lower() if isinstance(meaning.default, bool) else default} unless stated"
+    else:
+        need = "optional"
+    lines = [f"{topic}{when}", *_wrapped(meaning.description, "  "), f"  {meaning.type}; {need}"]
+    if meaning.choices:
+        lines += _wrapped(f"choices: {', '.join(str(choice) for choice in meaning.choices)}", "  ")
+    if meaning.fields:
+        width = max(len(name) for name, _ in meaning.fields)
+        lines.append("  fields:")
+        for name, description in meaning.fields:
+            lines += _wrapped(f"{name:<{width}}  {description}", "    ", " " * (width + 6))
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: str, later: str | None = None) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        80,
+        initial_indent=indent,
+        subsequent_indent=indent if later is None else later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _mend(topic: str, codes: list[str]) -> str:
+    from difflib import get_close_matches
+
+    from archc.cli.fields import near_paths
+
+    near = get_close_matches(topic.upper(), codes, 3, 0.7) or near_paths(topic)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return "give the code of a diagnostic, such as E201, or a field, such as norm.eps"

@@ -1,0 +1,126 @@
+"""Options that several commands share, and the one rule for `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from archc import resources
+
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+STDOUT: Final = "-"
+MOST: Final = 2**40
+_NEVER_JSON = (".yaml", ".yml")
+
+
+def count(text: str) -> int:
+    """The type of options that count something: a whole number from 1 to 2**40.
+
+    Beyond, sizes would leave the range in which floats are exact.
+    """
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(MOST))
+    if not plain or not 1 <= int(text) <= MOST:
+        raise click.BadParameter(f"{text[:40]!r} is not a whole number from 1 to 2**40.")
+    return int(text)
+
+
+def spec_argument(function: AnyFunction) -> AnyFunction:
+    """Add the argument SPEC, passed as `spec`."""
+    return click.argument("spec", metavar="SPEC")(function)
+
+
+def set_option(function: AnyFunction) -> AnyFunction:
+    """Add `--set PATH=VALUE`, as often as wanted, passed as the tuple `overrides`."""
+    return click.option(
+        "--set",
+        "overrides",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Change a field, such as attention.kv_heads=8. May be repeated.",
+    )(function)
+
+
+def json_option(function: AnyFunction) -> AnyFunction:
+    """Add `--json [FILE]`, passed as `json_target`: None without it, "-" for standard output, else a path.
+
+    It comes with `--force`, passed as `force`: whether a file may be replaced that archc did not write.
+    """
+    function = force_option(function)
+    return click.option(
+        "--json",
+        "json_target",
+        metavar="[FILE]",
+        help="Print one JSON document and nothing else, or write it to FILE.",
+    )(function)
+
+
+def force_option(function: AnyFunction) -> AnyFunction:
+    """Add `--force`, passed as `force`."""
+    return click.option(
+        "--force", is_flag=True, help="Replace an output file that archc did not write, or that was changed since."
+    )(function)
+
+
+def settle_json(command: click.Command, arguments: list[str]) -> list[str]:
+    """Decide what the word after a bare `--json` is, and write the decision into the arguments.
+
+    click would take any word for the FILE, and `archc report --json gpt2` would then lack its SPEC. The word is an
+    operand, and the document goes to standard output, if too few operands would be left without it, if it ends in
+    .yaml or .yml, or if it is the name of a shipped spec. Otherwise it is the FILE; `-` and `--json=FILE` always are.
+    """
+    if not any("--json" in parameter.opts for parameter in command.params):
+        return arguments
+    roles = _roles(command, arguments)
+    operands = roles.count("operand")
+    settled: list[str] = []
+    for word, role in zip(arguments, roles, strict=True):
+        if role == "json":
+            settled.append(f"--json={STDOUT}")
+        elif role == "perhaps a file" and not _is_operand(word, operands < _required_operands(command)):
+            settled[-1] = f"--json={word}"
+        else:
+            settled.append(word)
+            operands += role == "perhaps a file"
+    return settled
+
+
+def _roles(command: click.Command, arguments: list[str]) -> list[str]:
+    """What every word is: an option, its value, an operand, `--json`, or the word after it."""
+    valued = [o for o in command.params if isinstance(o, click.Option) and not o.is_flag and "--json" not in o.opts]
+    takes_value = {name for option in valued for name in option.opts}
+    roles: list[str] = []
+    only_operands = False
+    for word in arguments:
+        before = roles[-1] if roles else ""
+        dashed = word.startswith("-") and word != STDOUT
+        if only_operands:
+            roles.append("operand")
+        elif before == "needs a value":
+            roles.append("value")
+        elif before == "json" and not dashed:
+            roles.append("perhaps a file")
+        elif word == "--":
+            only_operands = True
+            roles.append("option")
+        elif word == "--json":
+            roles.append("json")
+        elif word in takes_value:
+            roles.append("needs a value")
+        else:
+            roles.append("option" if dashed else "operand")
+    return roles
+
+
+def _is_operand(word: str, needed: bool) -> bool:
+    """Whether the word after `--json` is an operand; `needed` says that the command lacks one."""
+    if word == STDOUT:
+        return False
+    return needed or word.endswith(_NEVER_JSON) or (resources.folder("specs") / f"{word}.yaml").is_file()
+
+
+def _required_operands(command: click.Command) -> int:
+    operands = [p for p in command.params if isinstance(p, click.Argument) and p.required]
+    return sum(max(1, operand.nargs) for operand in operands)

@@ -1,0 +1,118 @@
+"""Where results go: standard output, or files that are written whole or not at all.
+
+A file that exists is replaced only if archc wrote it and nobody changed it since. A JSON document says so itself, in
+its last key: `generated` holds the version of archc and a hash of everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+import click
+
+from archc import __version__
+from archc.cli.options import STDOUT
+from archc.errors import IncompleteError, UsageError
+from archc.spec.diagnostics import Diagnostic, quoted, render
+
+MARK = "generated"
+_MAX_OLD_BYTES = 2**28
+
+
+def emit_json(document: Mapping[str, object], target: str, *, force: bool = False) -> None:
+    """Write `document` as JSON, in UTF-8, to standard output (`-`) or to a file, which is replaced in one step.
+
+    Raises UsageError when the file is not archc's own and `force` is not given, and IncompleteError when it cannot be
+    written.
+    """
+    if target == STDOUT:
+        click.echo(_text(document).encode(), nl=False)
+        return
+    path = Path(target)
+    if not force and path.exists() and not _is_own(path):
+        raise UsageError(
+            f"{quoted(target, 200)} exists, and archc did not write it or it was changed since",
+            "choose another name, or add --force",
+        )
+    marked = {**document, MARK: {"by": f"archc {__version__}", "sha256": _digest(document)}}
+    write_whole(path, _text(marked).encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one step: it is either as it was before, or complete. Raises IncompleteError when it cannot be.
+
+    What is no regular file (a pipe, /dev/stdout) is written to as it is.
+    """
+    import tempfile  # costs a tenth of a report, which mostly goes to standard output
+
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
+        real = path.resolve()  # a link keeps leading to the file
+        mode = real.stat().st_mode & 0o777 if real.exists() else 0o666 & ~_umask()
+        handle, name = tempfile.mkstemp(prefix=f".{real.name[:40]}.", dir=real.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).chmod(mode)
+            Path(name).replace(real)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise IncompleteError(
+            f"cannot write {quoted(str(path), 200)}: {reason}", "choose a place that exists and that you may write to"
+        ) from None
+
+
+def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print diagnostics to standard error, in colour where that is a terminal."""
+    found = list(diagnostics)
+    if found:
+        click.echo(render(found, colour=wants_colour(sys.stderr)), err=True)
+
+
+def wants_colour(stream: IO[str]) -> bool:
+    """Whether text on this stream may carry colours (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _text(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _digest(document: Mapping[str, object]) -> str:
+    from hashlib import sha256
+
+    return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _is_own(path: Path) -> bool:
+    """Whether archc wrote this file and nobody changed it since. What is no regular file has nothing to lose."""
+    if not path.is_file():
+        return not path.is_dir()
+    try:
+        if path.stat().st_size > _MAX_OLD_BYTES:
+            return False
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    if not isinstance(document, dict):
+        return False
+    mark = document.pop(MARK, None)
+    return isinstance(mark, dict) and mark.get("sha256") == _digest(document)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,77 @@
+"""`archc validate`: the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from archc.cli.options import json_option, set_option
+from archc.cli.output import emit_json, print_diagnostics
+from archc.errors import IncompleteError
+
+if TYPE_CHECKING:
+    from archc.validation.gate import GateResult
+    from archc.validation.validator import Validator
+
+HELP = """Hold the generated module against transformers, on real weights: same logits, or where they part.
+
+\b
+Examples:
+  archc validate smollm2-135m                                  a shipped validator names its weights
+  archc validate my-model.yaml --weights checkpoint/           a spec and a Hugging Face checkpoint folder
+  archc validate smollm2-135m --set position.pairing=interleaved     what a mistake would look like
+
+Passing means: on every probe the port deviates by no more than 8 times what arithmetic alone does to the reference.
+"""
+
+
+@click.command("validate", help=HELP)
+@click.argument("target", metavar="TARGET")
+@click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
+@set_option
+@json_option
+def command(target: str, weights: str | None, overrides: tuple[str, ...], json_target: str | None, force: bool) -> int:
+    """Run the gate; 0 if everything holds, 1 if not."""
+    from archc.architecture import compile_spec
+    from archc.render.validation import gate_document, print_verdict
+    from archc.validation.validator import find_validator
+
+    validator = find_validator(target)
+    compiled = compile_spec(validator.spec, overrides)
+    print_diagnostics(compiled.diagnostics)
+    result = _run(validator, compiled, _folder(validator, weights))
+    if json_target is not None:
+        emit_json(gate_document(result), json_target, force=force)
+    if json_target != "-":
+        print_verdict(result)
+    return 0 if result.passed else 1
+
+
+def _folder(validator: Validator, weights: str | None) -> Path:
+    if weights is not None:
+        return Path(weights)
+    if validator.weights is None:
+        raise click.UsageError(
+            f"{validator.name} names no weights: add --weights DIR, a Hugging Face checkpoint folder."
+        )
+    if validator.package is not None and not validator.weights.exists():
+        raise IncompleteError(
+            f"the weights of {validator.name} are not here yet", f"run `archc fetch {validator.name}`"
+        )
+    return validator.weights
+
+
+def _run(validator: Validator, compiled: object, folder: Path) -> GateResult:
+    from archc.architecture import Compiled
+    from archc.cli.progress import progress_bar
+
+    try:
+        from archc.validation.gate import run_gate
+    except ModuleNotFoundError as error:
+        raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
+    assert isinstance(compiled, Compiled)
+    with progress_bar() as progress:
+        task = progress.add_task("", total=None)
+        return run_gate(compiled, folder, validator.text, lambda step: progress.update(task, description=step))

@@ -1,0 +1,205 @@
+"""The verdict of the gate, for people and for machines."""
+
+from __future__ import annotations
+
+import math
+import platform
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from archc.render.terminal import console
+
+if TYPE_CHECKING:
+    from archc.validation.gate import GateResult
+    from archc.validation.parity import ProbeResult
+    from archc.validation.static import ManifestResult
+
+_LISTED = 6
+
+
+def gate_document(result: GateResult) -> dict[str, object]:
+    """The validation JSON. Numbers that are not finite become null, which JSON has no other word for."""
+    from archc.validation.gate import peak_memory_bytes
+
+    manifest = result.manifest
+    return {
+        "passed": result.passed,
+        "reference": {"kind": "transformers", "version": result.reference_version or None, "dtype": "float32"},
+        "port": {"kind": result.port_kind, "name": result.port_name},
+        "spec": {"name": result.spec_name, "sha256": result.spec_sha256},
+        "platform": {"python": platform.python_version(), "machine": platform.machine()},
+        "probes": [_probe_document(probe) for probe in result.probes],
+        "floor_runs": [
+            {"name": run.name, "times_floor": _finite(run.times_floor), "left_out": list(run.left_out)}
+            for run in result.floor_runs
+        ],
+        "reference_disagreement": {"cache": _finite(result.disagreement)},
+        "first_divergence": None
+        if result.divergence is None
+        else {
+            "layer": result.divergence.layer,
+            "point": result.divergence.point,
+            "times_floor": _finite(result.divergence.times_floor),
+        },
+        "fields": {"observed": None, "blind": [{"field": one.field, "why": one.why} for one in result.blind]},
+        "faults": None,
+        "diagnosis": [],
+        "invariants": [
+            {"name": one.name, "passed": one.passed, "figure": _finite(one.figure)} for one in result.invariants
+        ],
+        "manifest": {
+            "missing": list(manifest.missing),
+            "unexpected": list(manifest.unexpected),
+            "wrong_shape": [
+                {"name": one.name, "declared": list(one.declared), "stored": list(one.stored)}
+                for one in manifest.wrong_shape
+            ],
+            "unread": list(manifest.unread),
+        },
+        "text": None
+        if result.text is None
+        else {
+            "name": result.text.name,
+            "sha256": result.text.sha256,
+            "tokens": result.text.tokens,
+            "loss": {"reference": _finite(result.text.reference), "port": _finite(result.text.port)},
+        },
+        "seconds": {name: round(seconds, 3) for name, seconds in result.seconds.items()},
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+
+
+def _probe_document(probe: ProbeResult) -> dict[str, object]:
+    found = probe.deviation
+    return {
+        "name": probe.probe.name,
+        "purpose": probe.probe.purpose,
+        "tokens": probe.probe.tokens,
+        "floor": {"max_abs": probe.floor.max_abs, "rms": probe.floor.rms},
+        "deviation": {
+            "max_abs": _finite(found.max_abs),
+            "rms": _finite(found.rms),
+            "kl": _finite(found.kl),
+            "top1": found.top1,
+        },
+        "times_floor": _finite(probe.times_floor),
+        "passed": probe.passed,
+        "flips": probe.flips,
+    }
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def print_verdict(result: GateResult) -> None:
+    """The verdict: what was compared, every probe, and one word at the end."""
+    from archc.validation.parity import BOUND
+
+    out = console()
+    out.print(Text(f"{result.spec_name}: port against reference", style="bold"))
+    out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention")
+    out.print(f"  port       {result.port_name}, fp32")
+    _print_manifest(result.manifest, out)
+    if result.probes:
+        out.print("")
+        out.print(Text(f"  {'probe':<20} {'tokens':>6}  {'floor':>8}  {'deviation':>9}  {'× floor':>8}", style="bold"))
+        for probe in result.probes:
+            line = Text(f"  {probe.probe.name:<20} {probe.probe.tokens:>6}  {probe.floor.max_abs:>8.1e}  ")
+            line.append(f"{probe.deviation.max_abs:>9.1e}  {_times(probe.times_floor):>8}  ")
+            line.append(*_word(probe.passed))
+            if probe.flips:
+                line.append(f"  {probe.flips} positions behind a router's near tie left out")
+            out.print(line)
+        for invariant in result.invariants:
+            line = Text(f"  {invariant.name:<20} {'':>6}  {'':>8}  {'':>9}  {_times(invariant.figure):>8}  ")
+            line.append(*_word(invariant.passed))
+            out.print(line)
+        _print_notes(result, out)
+    out.print("")
+    verdict = Text("  ").append(
+        "PASS" if result.passed else "FAIL", style="bold green" if result.passed else "bold red"
+    )
+    out.print(verdict.append(f": {_reason(result, BOUND)}"))
+
+
+def _reason(result: GateResult, bound: float) -> str:
+    if not result.manifest.passed:
+        return "the checkpoint does not hold what the spec declares; nothing was run"
+    failed = [probe for probe in result.probes if not probe.passed]
+    if failed:
+        worst = max(failed, key=lambda probe: probe.times_floor)
+        return (
+            f"{len(failed)} of {len(result.probes)} probes deviate by more than {bound:.0f} times the noise floor, "
+            f"by up to {_times(worst.times_floor)} times"
+        )
+    broken = [invariant.name for invariant in result.invariants if not invariant.passed]
+    if broken:
+        return f"{' and '.join(broken)} broken"
+    most = max(probe.times_floor for probe in result.probes)
+    return f"at most {_times(most)} times the noise floor on every probe; the bound is {bound:.0f}"
+
+
+def _print_manifest(manifest: ManifestResult, out: object) -> None:
+    from rich.console import Console
+
+    assert isinstance(out, Console)
+    for label, names in (
+        ("missing", manifest.missing),
+        ("unexpected", manifest.unexpected),
+        (
+            "wrong shape",
+            [f"{w.name}: declared {list(w.declared)}, stored {list(w.stored)}" for w in manifest.wrong_shape],
+        ),
+        ("never read", manifest.unread),
+    ):
+        for name in names[:_LISTED]:
+            out.print(f"  {label:<10} {name}")
+        if len(names) > _LISTED:
+            out.print(f"  {'':<10} … and {len(names) - _LISTED} more {label}")
+
+
+def _print_notes(result: GateResult, out: object) -> None:
+    from rich.console import Console
+
+    from archc.validation.parity import BOUND
+
+    assert isinstance(out, Console)
+    notes = [
+        f"{run.name} computes something else on {', '.join(run.left_out)}: not counted as noise there"
+        for run in result.floor_runs
+        if run.left_out
+    ]
+    if result.disagreement is not None and result.disagreement > BOUND:
+        times = _times(result.disagreement)
+        notes.append(
+            f"the reference's cached run is {times} floors from its own full pass; each is held against its own"
+        )
+    notes += [f"not seen: {blind.field} ({blind.why})" for blind in result.blind]
+    if result.divergence is not None:
+        times = _times(result.divergence.times_floor)
+        notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there)")
+    elif any(not probe.passed for probe in result.probes):
+        notes.append("first divergence: none found at the traced points")
+    if result.text is not None:
+        text = result.text
+        change = f" ({text.change:+.2%})" if math.isfinite(text.port) else ""
+        notes.append(
+            f"loss on {text.name} ({text.tokens} tokens, sha256 {text.sha256[:12]}): "
+            f"reference {text.reference:.4f}, port {text.port:.4f}{change}"
+        )
+    if notes:
+        out.print("")
+    for note in notes:
+        out.print(f"  {note}")
+
+
+def _times(number: float) -> str:
+    if not math.isfinite(number):
+        return "∞"
+    return f"{number:.2f}" if number < 100 else f"{number:,.0f}"
+
+
+def _word(passed: bool) -> tuple[str, str]:
+    return ("pass", "green") if passed else ("FAIL", "bold red")

@@ -1,0 +1,1 @@
+"""Validation: does a port compute what the reference computes, and if not, where do they part?"""

@@ -1,0 +1,87 @@
+"""Invariants: what must hold of a port whatever its reference says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from archc.architecture.model import Architecture
+from archc.validation.parity import BOUND, Baseline, deviation
+from archc.validation.ports import Port
+from archc.validation.probes import Probe
+
+_CHANGED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A property of the port; `figure` is the deviation from it in floors of the probe it was tried on."""
+
+    name: str
+    figure: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the property holds within arithmetic."""
+        return self.figure <= BOUND
+
+
+def check_invariants(
+    architecture: Architecture, port: Port, baselines: list[Baseline], logits: Mapping[str, Tensor]
+) -> list[Invariant]:
+    """Causality; where rotations do not depend on the length of the input, also cache and padding.
+
+    `logits` are the port's own, by the probe's name.
+    """
+    found = []
+    one_row = [b for b in baselines if b.probe.chunks is None and len(b.probe.input_ids) == 1]
+    plain = [b for b in one_row if b.probe.position_ids is None and b.probe.tokens > _CHANGED]
+    if plain:
+        baseline = min(plain, key=lambda one: abs(one.probe.tokens - 64))
+        found.append(_causality(port, baseline, logits[baseline.probe.name]))
+    if _length_matters(architecture):
+        return found
+    for baseline in baselines:
+        own = logits[baseline.probe.name]
+        if baseline.probe.chunks is not None:
+            found.append(_cache(port, baseline, own))
+        if len(baseline.probe.input_ids) > 1:
+            found.append(_padding(port, baseline, own))
+    return found
+
+
+def _length_matters(architecture: Architecture) -> bool:
+    ropes = [layer.mixer.rope for layer in architecture.layers if layer.mixer.rope]
+    return any(rope.scaling is not None and rope.scaling.kind in ("dynamic", "longrope") for rope in ropes)
+
+
+def _causality(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
+    """Other tokens at the end leave the logits before them as they were."""
+    ids = baseline.probe.input_ids.clone()
+    ids[:, -_CHANGED:] = ids[:, -_CHANGED:].flip(-1) // 2
+    changed = port.logits(replace(baseline.probe, input_ids=ids))
+    before = baseline.judged.clone()
+    before[:, -_CHANGED:] = False
+    return Invariant("causality", baseline.floor.times(deviation(changed, own, before)))
+
+
+def _cache(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
+    """One full pass gives what prefill, steps and chunks gave."""
+    whole = port.logits(replace(baseline.probe, chunks=None))
+    return Invariant("cache equivalence", baseline.floor.times(deviation(own, whole, baseline.judged)))
+
+
+def _padding(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
+    """A padded row of a batch gives what the row alone gives."""
+    worst = 0.0
+    for row, real in enumerate(baseline.probe.real):
+        ids = baseline.probe.input_ids[row, real][None]
+        alone = port.logits(Probe("row", "a row alone", ids))
+        judged = torch.ones_like(ids).bool() & baseline.judged[row, real][None]
+        times = baseline.floor.times(deviation(own[row, real][None], alone, judged))
+        worst = max(worst, times if not math.isnan(times) else math.inf)
+    return Invariant("padding independence", worst)

@@ -1,0 +1,85 @@
+"""Ports: what is held against the reference. The default one is the module that archc generates."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from archc.architecture.model import Architecture
+from archc.codegen import generate
+from archc.errors import IncompleteError
+from archc.validation.probes import Probe
+
+
+class Port(Protocol):
+    """Anything that turns a probe into logits."""
+
+    kind: str
+    name: str
+
+    def logits(self, probe: Probe) -> Tensor:
+        """Logits [batch, tokens, vocab] of a probe, through the port's cache if it comes in chunks."""
+
+    def points(self, probe: Probe) -> dict[str, Tensor] | None:
+        """Activations at the canonical points, or None for a port that cannot be traced."""
+
+
+class GeneratedPort:
+    """The generated module of an Architecture, with the weights of a checkpoint folder."""
+
+    kind = "generated"
+
+    def __init__(self, architecture: Architecture, folder: Path) -> None:
+        self.name = architecture.name
+        module = import_source(generate(architecture))
+        try:
+            self.model: Any = module.Model.from_pretrained(folder, torch.float32)
+        except (ValueError, OSError) as error:
+            raise IncompleteError(f"the generated module cannot load {folder}: {error}", "check the spec") from error
+
+    def logits(self, probe: Probe) -> Tensor:
+        """Logits [batch, tokens, vocab] of a probe."""
+        with torch.no_grad():
+            if probe.chunks is None:
+                return self.model(probe.input_ids, probe.position_ids, probe.attention_mask)  # type: ignore[no-any-return]
+            cache = self.model.new_cache(len(probe.input_ids), sum(probe.chunks))
+            return torch.cat([self.model(piece, cache=cache) for piece in probe.pieces()], dim=1)
+
+    def points(self, probe: Probe) -> dict[str, Tensor]:
+        """Activations at the points that `Reference.points` gives."""
+        found: dict[str, Tensor] = {}
+
+        def keep(name: str, *, entering: bool = False) -> Any:
+            def hook(_module: Any, inputs: Any, output: Any = None) -> None:
+                found[name] = inputs[0] if entering else output
+
+            return hook
+
+        layers = self.model.layers
+        hooks = [layers[0].register_forward_pre_hook(keep("embed", entering=True))]
+        hooks += [layer.register_forward_hook(keep(f"layers.{n}.out")) for n, layer in enumerate(layers[:-1])]
+        hooks.append(self.model.final_norm.register_forward_hook(keep("final_norm")))
+        try:
+            logits = self.logits(probe)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return found | {"logits": logits}
+
+
+def import_source(source: str) -> Any:
+    """A module from generated source. Nothing of it is left on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.py"
+        file.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("archc_generated_model", file)
+        assert spec is not None
+    assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,164 @@
+"""The reference: transformers' own model of a checkpoint, in fp32 with eager attention."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from archc.checkpoints.headers import read_config
+from archc.errors import IncompleteError
+from archc.validation.probes import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """What a router decided: its logits [layers][tokens of all rows, experts]."""
+
+    logits: tuple[Tensor, ...]
+
+
+class Reference:
+    """A transformers model that runs probes. Custom code of a checkpoint is never run."""
+
+    def __init__(self, folder: Path) -> None:
+        import transformers
+
+        config = read_config(folder)
+        if "quantization_config" in config:
+            raise IncompleteError(
+                f"{folder} is quantised, and archc compares full-precision weights", "use the unquantised checkpoint"
+            )
+        self.version = f"transformers {transformers.__version__}"
+        with _quiet():
+            try:
+                self.model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+                    folder,
+                    dtype=torch.float32,
+                    attn_implementation="eager",
+                    trust_remote_code=False,
+                    use_safetensors=True,
+                    local_files_only=True,
+                ).eval()
+            except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:
+                reason = str(error).strip().splitlines() or [type(error).__name__]
+                raise IncompleteError(
+                    f"transformers cannot load {folder}: {reason[0][:200]}", "check its config.json"
+                ) from error
+        self._cache_argument = _cache_argument(self.model)
+
+    def logits(self, probe: Probe) -> Tensor:
+        """Logits [batch, tokens, vocab] of a probe, through the cache if it comes in chunks."""
+        if probe.chunks is None:
+            return self._run(probe).logits  # type: ignore[no-any-return]
+        state, pieces = None, []
+        for piece in probe.pieces():
+            with torch.no_grad(), _quiet():
+                more: dict[str, Any] = {} if state is None else {self._cache_argument: state}
+                out = self.model(input_ids=piece, use_cache=True, **more)
+            state = getattr(out, self._cache_argument)
+            pieces.append(out.logits)
+        return torch.cat(pieces, dim=1)
+
+    def routing(self, probe: Probe) -> Routing:
+        """The router logits of a probe, run in one piece."""
+        logits = self._run(probe, output_router_logits=True).router_logits
+        return Routing(tuple(layer.reshape(-1, layer.shape[-1]) for layer in logits))
+
+    def experts_per_token(self) -> int:
+        """How many experts a token is sent to, as the checkpoint's config says."""
+        return int(self.model.config.num_experts_per_tok)
+
+    def points(self, probe: Probe) -> dict[str, Tensor]:
+        """Activations at the canonical points `embed`, `layers.N.out`, `final_norm` and `logits`.
+
+        Transformers returns the last hidden state after the final norm, so the last layer's own
+        output is not among them.
+        """
+        out = self._run(probe, output_hidden_states=True)
+        first, *between, last = out.hidden_states
+        points = {"embed": first}
+        points |= {f"layers.{number}.out": state for number, state in enumerate(between)}
+        return points | {"final_norm": last, "logits": out.logits}
+
+    def cached_elements(self, tokens: int) -> int:
+        """Numbers that transformers' own cache holds after `tokens` tokens of one row."""
+        ids = torch.zeros((1, tokens), dtype=torch.long)
+        with torch.no_grad(), _quiet():
+            state = getattr(self.model(input_ids=ids, use_cache=True), self._cache_argument)
+        return sum(layer.keys.numel() + layer.values.numel() for layer in state.layers)
+
+    def _run(self, probe: Probe, **more: bool) -> Any:
+        inputs = {"position_ids": probe.position_ids, "attention_mask": probe.attention_mask}
+        given = {name: value for name, value in inputs.items() if value is not None}
+        with torch.no_grad(), _quiet():
+            return self.model(input_ids=probe.input_ids, use_cache=False, **given, **more)
+
+    @contextlib.contextmanager
+    def nudged(self, seed: int) -> Iterator[None]:
+        """Every weight and table moved by one unit in the last place, up or down at random; restored afterwards."""
+        _nudge(self.model, seed, 1)
+        try:
+            yield
+        finally:
+            _nudge(self.model, seed, -1)
+
+    @contextlib.contextmanager
+    def fused_attention(self) -> Iterator[None]:
+        """Attention through torch's scaled_dot_product_attention instead of eager arithmetic."""
+        self.model.set_attn_implementation("sdpa")
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation("eager")
+
+    @contextlib.contextmanager
+    def double_precision(self) -> Iterator[None]:
+        """Arithmetic in fp64, as far as the model's own casts allow; weights are restored bit by bit."""
+        self.model.double()
+        try:
+            yield
+        finally:
+            self.model.float()
+
+
+def _cache_argument(model: Any) -> str:
+    parameters = inspect.signature(model.forward).parameters
+    return "cache" if "cache" in parameters else "past_key_values"
+
+
+def _nudge(model: Any, seed: int, direction: int) -> None:
+    """Adds ±direction to the bits of every floating number but zeros, whose neighbours have another sign."""
+    generator = torch.Generator().manual_seed(seed)
+    whole = {4: torch.int32, 2: torch.int16, 8: torch.int64}
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            if tensor.is_floating_point():
+                bits = tensor.view(whole[tensor.element_size()])
+                signs = torch.randint(0, 2, bits.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
+                bits.add_(signs.mul_(direction).mul_(tensor != 0))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps transformers' advice out of the user's terminal; its settings are put back."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,100 @@
+"""`archc explain`: codes and fields, and what to do about a name that is neither."""
+
+import re
+
+import pytest
+
+from archc import resources
+from archc.cli.fields import known_paths, meanings
+from tests.cli.runner import archc
+
+PAGES = sorted(file.stem for file in resources.folder("codes").glob("*.md"))
+
+
+@pytest.mark.parametrize("code", PAGES)
+def test_codes(code: str) -> None:
+    done = archc("explain", code)
+    page = (resources.folder("codes") / f"{code}.md").read_text(encoding="utf-8")
+    assert (done.code, done.out.strip(), done.err) == (0, page.strip(), "")
+
+
+def test_codes_in_lower_case() -> None:
+    assert archc("explain", PAGES[0].lower()).out == archc("explain", PAGES[0]).out
+
+
+def test_code_as_json() -> None:
+    document = archc("explain", "E301", "--json").json
+    assert (document["topic"], document["kind"]) == ("E301", "code")
+    assert document["text"].startswith("# E301")
+    assert archc("explain", "--json", "E301").json == document
+
+
+@pytest.mark.parametrize("topic", ["../codes/E301", "E301.md", "/etc/passwd", "..", "E301\x00", ""])
+def test_a_topic_leads_to_no_other_file(topic: str) -> None:
+    assert archc("explain", topic).code == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("norm.eps", ["a number above 0; required", "square root"]),
+        ("attention.grouping", ["interleaved unless stated", "choices: interleaved, tiled"]),
+        ("attention.bias", ["choices: none, all, q, k, v, o", "none unless stated"]),
+        ("layers", ["a whole number above 0", "or a section", "pattern"]),
+        ("layers.pattern", ["3*(5*local, global)", "a text; required"]),
+        ("layers.kinds.local.attention.window", ["a whole number above 0 or null; optional"]),
+        ("position.kind", ["kind rope", "kind learned", "kind none"]),
+        ("position.scaling.factor", ["kind linear or yarn", "kind llama3"]),
+        ("ffn", ["One of mlp, gated, moe", "top_k"]),
+        ("ffn.bias", ["kind mlp or gated", "false unless stated"]),
+        ("embedding.scale", ["choices: sqrt(hidden_size)"]),
+        ("published.params.total", ["value", "within"]),
+        ("published.params.total.within", ["0.0 unless stated"]),
+        ("layers.kinds.local", ["what one kind of layer states differently"]),
+        ("archc", ["choices: 1"]),
+    ],
+)
+def test_fields(path: str, said: list[str]) -> None:
+    done = archc("explain", path)
+    text = re.sub(r"\s+", " ", done.out)
+    assert (done.code, done.err) == (0, "")
+    assert [words for words in said if words not in text] == []
+    assert max(len(line) for line in done.out.splitlines()) <= 80
+
+
+def test_every_field_is_explained() -> None:
+    paths = known_paths()
+    assert len(paths) > 60
+    unexplained = [path for path in paths if not all(meaning.description for meaning in meanings(path))]
+    assert unexplained == []
+
+
+def test_field_as_json() -> None:
+    document = archc("explain", "ffn.width", "--json").json
+    assert document["kind"] == "field"
+    assert [meaning["when"] for meaning in document["meanings"]] == [["mlp", "gated"], ["moe"]]
+    assert document["meanings"][0]["required"] is True
+
+
+@pytest.mark.parametrize(
+    ("topic", "mend"),
+    [
+        ("eps", "did you mean norm.eps or attention.qk_norm.eps?"),
+        ("atention.heads", "did you mean attention.heads or"),
+        ("norm.epsilon", "did you mean norm.eps"),
+        ("kv_head", "did you mean attention.kv_heads"),
+        ("E1O1", "did you mean E101"),
+        ("E999", "give the code"),
+        ("qqqqqq", "give the code of a diagnostic, such as E201, or a field, such as norm.eps"),
+    ],
+)
+def test_unknown(topic: str, mend: str) -> None:
+    done = archc("explain", topic)
+    assert (done.code, done.out) == (2, "")
+    assert f"nothing is known about '{topic}'" in done.err
+    assert mend in done.err
+
+
+@pytest.mark.parametrize("path", ["norm.", ".norm", "norm.eps.x", "layers.kinds.local.name", "position.scaling.kindd"])
+def test_paths_that_lead_nowhere(path: str) -> None:
+    assert meanings(path) == []

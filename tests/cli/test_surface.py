@@ -1,0 +1,73 @@
+"""The surface of the command line, frozen: a change here is a change for every user and script."""
+
+import importlib
+
+import click
+import pytest
+
+from archc.cli.app import COMMANDS
+from tests.cli.runner import archc
+
+# Command → its operands, then its options. Adding is fine; nothing here may go or change its meaning.
+SURFACE = {
+    "list": ["--json", "--force"],
+    "check": ["SPEC...", "--json", "--force"],
+    "explain": ["CODE|FIELD", "--json", "--force"],
+    "schema": [],
+    "report": [
+        "SPEC",
+        "--context",
+        "--batch",
+        "--dtype",
+        "--kv-dtype",
+        "--set",
+        "--layers",
+        "--json",
+        "--force",
+    ],
+}
+ELSEWHERE = {"generate", "validate", "fetch"}
+
+
+def surface(name: str) -> list[str]:
+    command = importlib.import_module(COMMANDS[name][0]).command
+    assert isinstance(command, click.Command)
+    operands = [str(p.metavar) for p in command.params if isinstance(p, click.Argument)]
+    return operands + [name for p in command.params if isinstance(p, click.Option) for name in p.opts]
+
+
+def test_commands() -> None:
+    assert set(COMMANDS) == set(SURFACE) | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_options(name: str) -> None:
+    assert surface(name) == SURFACE[name]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_examples(name: str) -> None:
+    done = archc(name, "--help")
+    assert done.code == 0
+    assert f"archc {name}" in done.out.partition("Examples:")[2]
+    assert done.err == ""
+
+
+def test_help_lists_every_command() -> None:
+    done = archc("--help")
+    assert done.code == 0
+    listed = [line.split()[0] for line in done.out.partition("Commands:\n")[2].splitlines()]
+    assert listed == list(COMMANDS)
+    assert done.out == archc("-h").out
+
+
+def test_help_needs_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that cannot be imported breaks neither the help nor the others."""
+    monkeypatch.setitem(COMMANDS, "list", ("archc.cli.absent", "Not there."))
+    assert "Not there." in archc("--help").out
+    assert archc("explain", "norm.eps").code == 0
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_line_of_help_is_longer_than_a_terminal(name: str) -> None:
+    assert max(len(line) for line in archc(name, "--help").out.splitlines()) <= 80
