@@ -64,9 +64,10 @@ def _explain_page(page: Path, json_target: str | None, force: bool) -> None:
     elif sys.stdout.isatty():
         from rich.markdown import Markdown
 
-        from archc.render.terminal import console
+        from archc.render.terminal import PROSE_WIDTH, console
 
-        console().print(Markdown(text))
+        out = console()
+        out.print(Markdown(text), soft_wrap=False, width=min(out.width, PROSE_WIDTH))
     else:
         click.echo(text.rstrip("\n"))
 

@@ -9,8 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from archc import __version__, resources
 from archc.architecture.model import Architecture
-from archc.checkpoints.manifest import build_manifest
 from archc.codegen import prose
+from archc.codegen.loading import loader_view
 from archc.codegen.naming import fitted, literal
 from archc.codegen.view import build_view
 
@@ -32,13 +32,13 @@ def generate(architecture: Architecture) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(  # noqa: S701 - Python source, not HTML; names pass through `literal`
+    environment = Environment(
         loader=FileSystemLoader(resources.folder("templates")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=False,  # Python source, not HTML; names pass through `literal`
     )
     environment.filters["literal"] = literal
     environment.globals["fitted"] = fitted
@@ -46,18 +46,7 @@ def _environment() -> Environment:
 
 
 def _render(architecture: Architecture) -> str:
-    manifest = build_manifest(architecture)
-    heads = [row.stored for row in manifest.table if row.fills[0].startswith("head.")]
-    heads += [name for name in manifest.optional if "N" not in name.split(".")]
-    return (
-        _environment()
-        .get_template("model.py.j2")
-        .render(
-            view=build_view(architecture),
-            manifest=manifest,
-            docstring=prose.docstring(architecture),
-            transposed=[row.stored for row in manifest.table if row.transposed],
-            head_prefix=heads[0].split(".")[0] + "." if heads else manifest.optional_prefix,
-            optional_words="the head is the embedding" if architecture.head.tied else "old buffers",
-        )
+    template = _environment().get_template("model.py.j2")
+    return template.render(
+        docstring=prose.docstring(architecture), view=build_view(architecture), loader=loader_view(architecture)
     )

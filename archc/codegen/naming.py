@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 LINE = 88
 _LONGEST_PREFIX = 12
+_LONGEST_LABEL = 40
 T = TypeVar("T", bound=Hashable)
 
 
@@ -25,14 +26,14 @@ def literal(value: object) -> str:
     raise TypeError(f"no literal for {type(value).__name__}")
 
 
-def fitted(indent: int, head: str, items: Sequence[str], tail: str) -> str:
+def fitted(indent: int, head: str, items: Sequence[str], tail: str = "") -> str:
     """`head(items)tail` on one line where it fits in 88 columns, else one item per line.
 
     Both forms are what a formatter leaves as they are: the long one ends in a comma.
     """
     only = "," if head.endswith((": ", "= ")) and len(items) == 1 else ""
     line = f"{head}({', '.join(items)}{only}){tail}"
-    if indent + len(line) <= LINE:
+    if indent + len(line) <= LINE and "\n" not in line:
         return line
     inner = "".join(f"{' ' * (indent + 4)}{item},\n" for item in items)
     return f"{head}(\n{inner}{' ' * indent}){tail}"
@@ -41,6 +42,14 @@ def fitted(indent: int, head: str, items: Sequence[str], tail: str) -> str:
 def words(kind: str) -> list[str]:
     """The words in a kind of layer's name: `chunked+moe` gives chunked, moe."""
     return [word for word in re.split(r"[^a-z0-9]+", kind) if word]
+
+
+def labels(kinds: Iterable[str]) -> Mapping[str, str]:
+    """What the code calls each kind of layer: its own name, or kind1, kind2, … where names are unwieldy."""
+    distinct = list(dict.fromkeys(kinds))
+    if all(re.fullmatch(r"[a-z][a-z0-9_+]*", kind) and len(kind) <= _LONGEST_LABEL for kind in distinct):
+        return {kind: kind for kind in distinct}
+    return {kind: f"kind{number}" for number, kind in enumerate(distinct, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ class Variant(Generic[T]):
     @property
     def class_prefix(self) -> str:
         """For classes: `Local`."""
-        return "".join(word.capitalize() for word in self.prefix.split("_"))
+        return _camel(self.prefix)
 
 
 def variants(pairs: Iterable[tuple[str, T]]) -> list[Variant[T]]:
@@ -81,6 +90,11 @@ def variants(pairs: Iterable[tuple[str, T]]) -> list[Variant[T]]:
     if len(kinds_of) <= 1:
         return [Variant(value, tuple(kinds), "") for value, kinds in kinds_of.items()]
     names = ["_".join(words(kinds[0])) for kinds in kinds_of.values()]
-    if len(set(names)) < len(names) or max(map(len, names)) > _LONGEST_PREFIX:
+    distinct = len({_camel(name) for name in names}) == len(names)
+    if not distinct or not all(name.isidentifier() and len(name) <= _LONGEST_PREFIX for name in names):
         names = [f"kind{number}" for number in range(1, len(names) + 1)]
     return [Variant(value, tuple(kinds), name) for (value, kinds), name in zip(kinds_of.items(), names, strict=True)]
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -27,14 +27,15 @@ def write_generated(text: str, path: Path, *, force: bool = False) -> None:
 def write_atomically(text: str, path: Path) -> None:
     """Replaces `path` with `text` in one step. Raises IncompleteError, leaving nothing half-written."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink()
             raise
     except OSError as error:
         raise IncompleteError(f"cannot write {path}: {error.strerror}", "choose a place that can be written") from error

@@ -6,17 +6,31 @@ windows enter a block as arguments, so layers that differ in nothing else share 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TypeVar
 
 from archc.architecture.model import Architecture, Ffn, Layer, Mixer
 from archc.codegen import prose
-from archc.codegen.naming import LINE, Variant, literal, variants
+from archc.codegen.constants import (
+    Constant,
+    end_constants,
+    ffn_constants,
+    mixer_constants,
+    rope_constants,
+    scaling_constants,
+    size_constants,
+    window_constants,
+)
+from archc.codegen.naming import LINE, Variant, labels, literal, variants
+from archc.codegen.norms import NormCall, NormClass, Norms
+from archc.codegen.rotation import RopeView, ScalingView, Turn, rope_views, scaling_variants, turn_of, turn_variants
 from archc.parts.experts import Experts
-from archc.parts.feed_forward import FeedForward
-from archc.parts.norm import Norm
 from archc.parts.position import Rope
 
+T = TypeVar("T", bound=Hashable)
+V = TypeVar("V")
 ACTIVATIONS = {
     "silu": "F.silu({})",
     "gelu": "F.gelu({})",
@@ -26,48 +40,6 @@ ACTIVATIONS = {
 }
 
 
-# Fields of a scaling that act through the attention factor alone, or decide what is printed.
-_INSIDE_ATTENTION_FACTOR = {
-    "linear": (),
-    "dynamic": (),
-    "llama3": (),
-    "yarn": ("attention_factor", "mscale", "mscale_all_dim", "truncate"),
-    "longrope": ("attention_factor", "factor"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A line `NAME = value  # comment` at the top of the module."""
-
-    name: str
-    value: str
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NormClass:
-    """A norm class to print; LayerNorms that torch already has need none."""
-
-    name: str
-    norm: Norm
-
-    @property
-    def words(self) -> str:
-        """What it does after dividing."""
-        return {"plain": ", then scales them", "one_plus": ", then scales them by 1 + weight", "none": ""}[
-            self.norm.weight
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """How a head is turned: which channels pair up, and whether some do not turn."""
-
-    pairing: str
-    partial: bool
-
-
 @dataclass(frozen=True, slots=True)
 class MixerView:
     """One attention class."""
@@ -75,8 +47,8 @@ class MixerView:
     name: str
     constants: str
     part: Mixer
-    q_norm: str | None
-    k_norm: str | None
+    q_norm: NormCall | None
+    k_norm: NormCall | None
     rotate: str | None
 
     @property
@@ -88,6 +60,19 @@ class MixerView:
     def summary(self) -> str:
         """The class's docstring."""
         return prose.attention_summary(self.part)
+
+    @property
+    def normed(self) -> str:
+        """What the norm of queries and keys runs over, and when: `width before`, `head after` … or nothing."""
+        if self.q_norm is None:
+            return ""
+        after = self.rotate is not None and self.part.qk_norm_order == "after_rope"
+        return f"{self.part.qk_norm_over} {'after' if after else 'before'}"
+
+    @property
+    def group(self) -> str:
+        """How many query heads share a key/value head, as an expression."""
+        return f"{self.constants}HEADS // {self.constants}KV_HEADS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +96,7 @@ class FfnView:
     @property
     def shared_name(self) -> str:
         """The class of the shared expert."""
-        return self.name.replace("Experts", "SharedExpert")
+        return self.name.removesuffix("Experts") + "SharedExpert"
 
     def activated(self, expression: str) -> str:
         """The activation of an expression."""
@@ -120,13 +105,13 @@ class FfnView:
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """One block class: its parts' classes and the constructors of its norms (None where there is none)."""
+    """One block class: its parts' classes and how its norms are made (only those that it has)."""
 
     name: str
     layer: Layer
     mixer: MixerView
     ffn: FfnView
-    norms: dict[str, str]
+    norms: Mapping[str, NormCall]
     stream: str
     branch: str
 
@@ -138,136 +123,157 @@ class BlockView:
 
 @dataclass(frozen=True, slots=True)
 class ModuleView:
-    """Everything that `model.py.j2` prints."""
+    """Everything that `model.py.j2` prints. A mapping by kind is empty where all kinds agree."""
 
     architecture: Architecture
     constants: tuple[Constant, ...]
     norm_classes: tuple[NormClass, ...]
-    ropes: tuple[Variant[Rope], ...]
+    ropes: tuple[RopeView, ...]
     turns: tuple[Variant[Turn], ...]
-    windows: tuple[Variant[int | None], ...]
     mixers: tuple[MixerView, ...]
     ffns: tuple[FfnView, ...]
     blocks: tuple[BlockView, ...]
-    block_of: dict[str, str]
-    cache_shapes: tuple[Variant[tuple[int, int]], ...]
-    final_norm: str
+    final_norm: NormCall
+    block_of: Mapping[str, str]
+    rotation_of: Mapping[str, str]
+    window_of: Mapping[str, str]
+    cache_shape_of: Mapping[str, tuple[str, str]]
     kinds: tuple[str, ...]
 
     @property
-    def experts(self) -> FfnView | None:
-        """The mixture whose routing the load-balancing loss looks at."""
-        return next((view for view in self.ffns if view.routed), None)
+    def scalings(self) -> tuple[ScalingView, ...]:
+        """The functions that give frequencies."""
+        return tuple(dict.fromkeys(rope.scaling for rope in self.ropes))
+
+    @property
+    def mixtures(self) -> tuple[FfnView, ...]:
+        """The feed-forwards with a router, whose routing the load-balancing loss looks at."""
+        return tuple(view for view in self.ffns if view.routed)
+
+    @property
+    def routing_type(self) -> str:
+        """What the routers' logits are collected in; where mixtures differ, beside how many experts they choose."""
+        return "list[Tensor]" if len(self.mixtures) <= 1 else "list[tuple[Tensor, int]]"
+
+    @property
+    def by_kind(self) -> bool:
+        """Whether the code asks for the kind of a layer."""
+        return bool(self.block_of or self.rotation_of or self.window_of or self.cache_shape_of)
 
     @property
     def kinds_expression(self) -> str:
         """The kind of every layer as a Python expression: (("local",) * 5 + ("global",)) * 3."""
         period = next(n for n in range(1, len(self.kinds) + 1) if self.kinds[:n] * (len(self.kinds) // n) == self.kinds)
-        terms = []
-        for kind, run in groupby(self.kinds[:period]):
-            count = len(list(run))
-            terms.append(f"({literal(kind)},)" + (f" * {count}" if count > 1 else ""))
-        if period == len(self.kinds):
-            line = " + ".join(terms)
-            return line if len(line) + len("LAYER_KINDS = ") <= LINE else "(\n    " + "\n    + ".join(terms) + "\n)"
-        return f"({' + '.join(terms)}) * {len(self.kinds) // period}"
+        runs = [(kind, len(list(run))) for kind, run in groupby(self.kinds[:period])]
+        terms = [f"({literal(kind)},)" + (f" * {count}" if count > 1 else "") for kind, count in runs]
+        line = " + ".join(terms)
+        if period < len(self.kinds):
+            line = f"({line}) * {len(self.kinds) // period}"
+        if len("LAYER_KINDS = ") + len(line) <= LINE:
+            return line
+        runs = [(kind, len(list(run))) for kind, run in groupby(self.kinds)]
+        return "(\n" + "".join(f"    *({literal(kind)},) * {count},\n" for kind, count in runs) + ")"
+
+    @property
+    def block_arguments(self) -> list[str]:
+        """What the loop over layers hands to a block."""
+        rotation = ["rotation_by_kind[kind]"] if self.rotation_of else ["rotation"] if self.ropes else []
+        visible = "visible_by_kind[kind]" if self.window_of else "visible_BTS"
+        return ["x_BTD", *rotation, visible, "cache", *(["routing"] if self.mixtures else [])]
+
+    @property
+    def only_window(self) -> str:
+        """The constant that says how far all layers see, if they see equally far and not all the way."""
+        return "WINDOW" if not self.window_of and self.architecture.layers[0].mixer.window else ""
 
     @property
     def some_without_rope(self) -> bool:
         """Whether some layers turn their heads and some do not."""
-        roped = {kind for variant in self.ropes for kind in variant.kinds}
-        return bool(roped) and roped != set(self.block_of)
-
-    @property
-    def rotation_of(self) -> dict[str, str]:
-        """The variable that holds each kind's rotation table."""
-        names = dict.fromkeys(self.block_of, "None")
-        for variant in self.ropes:
-            names |= dict.fromkeys(variant.kinds, f"{variant.function_prefix}rotation")
-        return names
+        return "None" in self.rotation_of.values()
 
     @property
     def attention_factors_matter(self) -> bool:
         """Whether some rope scales its cosines and sines."""
-        return any(variant.value.attention_factor != 1 for variant in self.ropes)
+        return any(rope.attention_factor != "1.0" for rope in self.ropes)
 
     @property
-    def any_length_matters(self) -> bool:
+    def length_matters(self) -> bool:
         """Whether some frequencies depend on the length of the input."""
-        return any(self.length_matters(variant.value) for variant in self.ropes)
+        return any(scaling.length_matters for scaling in self.scalings)
+
+    @property
+    def soft_caps(self) -> bool:
+        """Whether some scores or logits are capped."""
+        return self.architecture.head.softcap is not None or any(view.part.softcap for view in self.mixers)
 
     @property
     def needs_math(self) -> bool:
-        """Whether some frequencies take logarithms or turns."""
-        return any(v.value.scaling is not None and v.value.scaling.kind in ("llama3", "yarn") for v in self.ropes)
-
-    @staticmethod
-    def length_matters(rope: Rope) -> bool:
-        """Whether a rope's frequencies depend on the length of the input."""
-        return rope.scaling is not None and rope.scaling.kind in ("dynamic", "longrope")
-
-    def rotary_dim_name(self, variant: Variant[Rope]) -> str:
-        """The constant that says how many channels of a head a rope turns."""
-        if variant.value.rotary_dim < variant.value.head_dim:
-            return f"{variant.constant_prefix}ROTARY_DIM"
-        mixer = next(view for view in self.mixers if view.part.head_dim == variant.value.head_dim)
-        return f"{mixer.constants}HEAD_DIM"
+        """Whether some frequencies take logarithms or count turns."""
+        return any(scaling.rule is not None and scaling.rule.kind in ("llama3", "yarn") for scaling in self.scalings)
 
 
 def build_view(architecture: Architecture) -> ModuleView:
     """The view of an Architecture."""
-    layers = architecture.layers
-    by_kind = {layer.kind: layer for layer in layers}
-    norms = _Norms(architecture)
-    ropes = variants((k, layer.mixer.rope) for k, layer in by_kind.items() if layer.mixer.rope is not None)
-    turns = variants((variant.kinds[0], _turn(variant.value)) for variant in ropes)
-    windows = variants((k, layer.mixer.window) for k, layer in by_kind.items())
-    mixer_variants = variants((k, _without_arguments(layer.mixer)) for k, layer in by_kind.items())
-    ffn_variants = variants((k, layer.ffn) for k, layer in by_kind.items())
+    label = labels(layer.kind for layer in architecture.layers)
+    kinds = tuple(label[layer.kind] for layer in architecture.layers)
+    by_kind = {label[layer.kind]: layer for layer in architecture.layers}
+    norms = Norms(architecture)
 
-    mixers = {v.value: _mixer(v, norms, turns) for v in mixer_variants}
-    ffns = {v.value: FfnView(_ffn_name(v), v.constant_prefix, v.value) for v in ffn_variants}
-    block_variants = variants((k, _without_windows(layer)) for k, layer in by_kind.items())
-    blocks = [_block(v, mixers, ffns, norms) for v in block_variants]
-    cache_shapes = variants((k, (layer.mixer.kv_heads, layer.mixer.head_dim)) for k, layer in by_kind.items())
-    uniform = len(ropes) <= 1 and len(windows) == 1 and len(blocks) == 1 and len(cache_shapes) == 1
+    ropes = variants((kind, layer.mixer.rope) for kind, layer in by_kind.items() if layer.mixer.rope is not None)
+    turns = turn_variants(ropes)
+    windows = variants((kind, layer.mixer.window) for kind, layer in by_kind.items())
+    shapes = variants((kind, (layer.mixer.kv_heads, layer.mixer.head_dim)) for kind, layer in by_kind.items())
+    mixers = variants((kind, _without_arguments(layer.mixer)) for kind, layer in by_kind.items())
+    ffns = variants((kind, layer.ffn) for kind, layer in by_kind.items())
+    layers = variants((kind, _without_windows(layer)) for kind, layer in by_kind.items())
+
+    mixer_views = {variant.value: _mixer(variant, norms, turns) for variant in mixers}
+    ffn_views = {variant.value: _ffn(variant) for variant in ffns}
+    blocks = [_block(variant, mixer_views, ffn_views, norms) for variant in layers]
+    final_norm = norms.call(architecture.final_norm, "WIDTH")
+    head_dims = {view.part.head_dim: f"{view.constants}HEAD_DIM" for view in reversed(mixer_views.values())}
+    rope_list = rope_views(ropes, head_dims)
+    rotations = dict.fromkeys(kinds, "None") | {kind: rope.variable for rope in rope_list for kind in rope.kinds}
 
     return ModuleView(
         architecture=architecture,
         constants=(
-            *_sizes(architecture),
-            *(c for view in mixers.values() for c in _mixer_constants(view)),
-            *(c for v in windows for c in _window_constants(v)),
-            *(c for v in ropes for c in _rope_constants(v)),
-            *(c for view in ffns.values() for c in _ffn_constants(view)),
+            *size_constants(architecture),
+            *(c for v in mixers for c in mixer_constants(v.value, v.constant_prefix)),
+            *(c for v in windows for c in window_constants(v.value, v.constant_prefix)),
+            *(c for v in ropes for c in rope_constants(v.value, v.constant_prefix)),
+            *(c for v in scaling_variants(ropes) for c in scaling_constants(*v.value, v.constant_prefix)),
+            *(c for v in ffns for c in ffn_constants(v.value, v.constant_prefix)),
             *norms.constants(),
-            *_end_constants(architecture),
+            *end_constants(architecture),
         ),
         norm_classes=tuple(norms.classes.values()),
-        ropes=tuple(ropes),
+        ropes=tuple(rope_list),
         turns=tuple(turns),
-        windows=tuple(windows),
-        mixers=tuple(mixers.values()),
-        ffns=tuple(ffns.values()),
+        mixers=tuple(mixer_views.values()),
+        ffns=tuple(ffn_views.values()),
         blocks=tuple(blocks),
-        block_of={kind: view.name for v, view in zip(block_variants, blocks, strict=True) for kind in v.kinds},
-        cache_shapes=tuple(cache_shapes),
-        final_norm=norms.constructor(architecture.final_norm, "WIDTH"),
-        kinds=() if uniform else tuple(layer.kind for layer in layers),
+        final_norm=final_norm,
+        block_of=_where_kinds_differ(layers, [view.name for view in blocks]),
+        rotation_of=rotations if len(set(rotations.values())) > 1 else {},
+        window_of=_where_kinds_differ(windows, [f"{v.constant_prefix}WINDOW" if v.value else "" for v in windows]),
+        cache_shape_of=_where_kinds_differ(shapes, [(literal(v.value[0]), literal(v.value[1])) for v in shapes]),
+        kinds=kinds,
     )
 
 
-def _turn(rope: Rope) -> Turn:
-    return Turn(rope.pairing, rope.rotary_dim < rope.head_dim)
+def _where_kinds_differ(found: Sequence[Variant[T]], values: Sequence[V]) -> dict[str, V]:
+    """The value of each kind, or nothing where there is but one."""
+    pairs = zip(found, values, strict=True)
+    return {kind: value for variant, value in pairs for kind in variant.kinds} if len(found) > 1 else {}
 
 
 def _without_arguments(mixer: Mixer) -> Mixer:
     """The mixer without what its class is given from outside: which keys are visible, which table turns it."""
     rope = mixer.rope
     if rope is not None:
-        turn_only = Rope(2.0, rope.pairing, rope.rotary_dim, rope.head_dim, None, 1.0)
-        return replace(mixer, window=None, rope=turn_only)
-    return replace(mixer, window=None)
+        rope = Rope(2.0, rope.pairing, rope.rotary_dim, rope.head_dim, None, 1.0)
+    return replace(mixer, window=None, rope=rope)
 
 
 def _without_windows(layer: Layer) -> Layer:
@@ -278,39 +284,34 @@ def _without_windows(layer: Layer) -> Layer:
     return replace(layer, kind="", branches=branches)
 
 
-def _ffn_name(variant: Variant[Ffn]) -> str:
-    return variant.class_prefix + ("Experts" if isinstance(variant.value, Experts) else "FeedForward")
-
-
-def _mixer(variant: Variant[Mixer], norms: _Norms, turns: list[Variant[Turn]]) -> MixerView:
-    part, constants = variant.value, variant.constant_prefix
-    sizes = ("HEAD_DIM", "HEAD_DIM") if part.qk_norm_over == "head" else ("Q_WIDTH", "KV_WIDTH")
-    rotate = None
-    if part.rope is not None:
-        turn = next(v for v in turns if v.value == _turn(part.rope))
-        rotate = f"{turn.function_prefix}rotate"
+def _mixer(variant: Variant[Mixer], norms: Norms, turns: Sequence[Variant[Turn]]) -> MixerView:
+    part, p = variant.value, variant.constant_prefix
+    q_size, k_size = ("HEAD_DIM", "HEAD_DIM") if part.qk_norm_over == "head" else ("Q_WIDTH", "KV_WIDTH")
+    rotate = [f"{turn.function_prefix}rotate" for turn in turns if part.rope and turn.value == turn_of(part.rope)]
     return MixerView(
         name=f"{variant.class_prefix}Attention",
-        constants=constants,
+        constants=p,
         part=part,
-        q_norm=norms.constructor(part.q_norm, constants + sizes[0]) if part.q_norm else None,
-        k_norm=norms.constructor(part.k_norm, constants + sizes[1]) if part.k_norm else None,
-        rotate=rotate,
+        q_norm=norms.call(part.q_norm, p + q_size) if part.q_norm else None,
+        k_norm=norms.call(part.k_norm, p + k_size) if part.k_norm else None,
+        rotate=rotate[0] if rotate else None,
     )
 
 
+def _ffn(variant: Variant[Ffn]) -> FfnView:
+    name = "Experts" if isinstance(variant.value, Experts) else "FeedForward"
+    return FfnView(variant.class_prefix + name, variant.constant_prefix, variant.value)
+
+
 def _block(
-    variant: Variant[Layer], mixers: dict[Mixer, MixerView], ffns: dict[Ffn, FfnView], norms: _Norms
+    variant: Variant[Layer], mixers: Mapping[Mixer, MixerView], ffns: Mapping[Ffn, FfnView], norms: Norms
 ) -> BlockView:
     layer = variant.value
-    found: dict[str, str] = {}
-    if layer.shared_norm:
-        found["norm"] = norms.constructor(layer.shared_norm, "WIDTH")
+    found = {"norm": norms.call(layer.shared_norm, "WIDTH")} if layer.shared_norm else {}
     for branch in layer.branches:
-        if branch.pre_norm:
-            found[f"{branch.part.slot}_norm"] = norms.constructor(branch.pre_norm, "WIDTH")
-        if branch.post_norm:
-            found[f"{branch.part.slot}_post_norm"] = norms.constructor(branch.post_norm, "WIDTH")
+        for name, norm in (("norm", branch.pre_norm), ("post_norm", branch.post_norm)):
+            if norm:
+                found[f"{branch.part.slot}_{name}"] = norms.call(norm, "WIDTH")
     return BlockView(
         name=f"{variant.class_prefix}Block",
         layer=layer,
@@ -320,120 +321,3 @@ def _block(
         stream="x_BTD" if layer.stream_scale == 1 else f"{literal(layer.stream_scale)} * x_BTD",
         branch="" if layer.branch_scale == 1 else f"{literal(layer.branch_scale)} * ",
     )
-
-
-class _Norms:
-    """Names for the norms of a model: classes by convention, constants by eps."""
-
-    def __init__(self, architecture: Architecture) -> None:
-        self.architecture = architecture
-        self.classes: dict[tuple[str, str, bool], NormClass] = {}
-        self.eps: dict[float, str] = {architecture.final_norm.eps: "NORM_EPS"}
-        for layer in architecture.layers:
-            for norm in (layer.mixer.q_norm, layer.mixer.k_norm):
-                if norm is not None:
-                    self.eps.setdefault(norm.eps, "QK_NORM_EPS" if "QK_NORM_EPS" not in self.eps.values() else "")
-
-    def constants(self) -> list[Constant]:
-        return [Constant(name, literal(eps)) for eps, name in self.eps.items() if name]
-
-    def constructor(self, norm: Norm, size: str) -> str:
-        """The expression that makes the norm over `size` channels."""
-        eps = self.eps.get(norm.eps) or literal(norm.eps)
-        if norm.kind == "layernorm" and norm.weight != "one_plus":
-            extra = "" if norm.bias else ", bias=False"
-            if norm.weight == "none":
-                extra = ", elementwise_affine=False"
-            return f"nn.LayerNorm({size}, eps={eps}{extra})"
-        return f"{self._class(norm).name}({size}, {eps})"
-
-    def _class(self, norm: Norm) -> NormClass:
-        key = (norm.kind, norm.weight, norm.bias)
-        if key not in self.classes:
-            stem = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}[norm.kind]
-            prefix = {"plain": "", "one_plus": "OnePlus", "none": "Bare"}[norm.weight]
-            self.classes[key] = NormClass(
-                ("Biased" if norm.bias and norm.kind == "rmsnorm" else "") + prefix + stem, norm
-            )
-        return self.classes[key]
-
-
-def _sizes(architecture: Architecture) -> list[Constant]:
-    return [
-        Constant("VOCAB_SIZE", literal(architecture.vocab_size)),
-        Constant("WIDTH", literal(architecture.hidden_size), "channels of the residual stream"),
-        Constant("LAYERS", literal(len(architecture.layers))),
-        Constant("CONTEXT", literal(architecture.context), "positions the model is meant for"),
-    ]
-
-
-def _mixer_constants(view: MixerView) -> list[Constant]:
-    part, p = view.part, view.constants
-    constants = [
-        Constant(f"{p}HEADS", literal(part.heads)),
-        Constant(f"{p}KV_HEADS", literal(part.kv_heads), "key/value heads"),
-        Constant(f"{p}HEAD_DIM", literal(part.head_dim), "channels of a head"),
-        Constant(f"{p}Q_WIDTH", f"{p}HEADS * {p}HEAD_DIM"),
-        Constant(f"{p}KV_WIDTH", f"{p}KV_HEADS * {p}HEAD_DIM"),
-    ]
-    if part.scale == part.head_dim**-0.5:
-        constants.append(Constant(f"{p}ATTENTION_SCALE", f"{p}HEAD_DIM**-0.5"))
-    else:
-        constants.append(Constant(f"{p}ATTENTION_SCALE", literal(part.scale), "not HEAD_DIM**-0.5"))
-    if part.softcap is not None:
-        constants.append(Constant(f"{p}ATTENTION_SOFTCAP", literal(part.softcap)))
-    return constants
-
-
-def _window_constants(variant: Variant[int | None]) -> list[Constant]:
-    if variant.value is None:
-        return []
-    comment = "positions a query sees, its own included"
-    return [Constant(f"{variant.constant_prefix}WINDOW", literal(variant.value), comment)]
-
-
-def _rope_constants(variant: Variant[Rope]) -> list[Constant]:
-    rope, p = variant.value, variant.constant_prefix
-    constants = [Constant(f"{p}ROPE_BASE", literal(rope.base))]
-    if rope.rotary_dim < rope.head_dim:
-        constants.append(Constant(f"{p}ROTARY_DIM", literal(rope.rotary_dim), "channels of a head that rotate"))
-    if rope.scaling is not None:
-        for name, value in rope.scaling:
-            if isinstance(value, int | float) and name not in _INSIDE_ATTENTION_FACTOR[rope.scaling.kind]:
-                constants.append(Constant(f"{p}ROPE_{name.upper()}", literal(value)))
-            elif isinstance(value, tuple):
-                table = "".join(f"    {literal(float(entry))},\n" for entry in value)
-                constants.append(Constant(f"{p}ROPE_{name.upper()}", f"(\n{table})"))
-    if rope.attention_factor != 1:
-        comment = "multiplies cosines and sines"
-        constants.append(Constant(f"{p}ROPE_ATTENTION_FACTOR", literal(rope.attention_factor), comment))
-    return constants
-
-
-def _ffn_constants(view: FfnView) -> list[Constant]:
-    part, p = view.part, view.constants
-    if isinstance(part, FeedForward):
-        return [Constant(f"{p}FFN_WIDTH", literal(part.width))]
-    constants = [
-        Constant(f"{p}EXPERTS", literal(part.experts)),
-        Constant(f"{p}TOP_K", literal(part.top_k), "experts a token is sent to"),
-        Constant(f"{p}EXPERT_WIDTH", literal(part.width)),
-    ]
-    if part.scale != 1:
-        constants.append(Constant(f"{p}ROUTER_SCALE", literal(part.scale)))
-    if part.shared is not None:
-        constants.append(Constant(f"{p}SHARED_WIDTH", literal(part.shared.width)))
-    return constants
-
-
-def _end_constants(architecture: Architecture) -> list[Constant]:
-    constants = []
-    scale, head = architecture.embedding.scale, architecture.head
-    if scale is not None:
-        root = scale == architecture.hidden_size**0.5
-        constants.append(Constant("EMBEDDING_SCALE", "WIDTH**0.5" if root else literal(scale)))
-    if head.scale is not None:
-        constants.append(Constant("LOGIT_SCALE", literal(head.scale)))
-    if head.softcap is not None:
-        constants.append(Constant("LOGIT_SOFTCAP", literal(head.softcap)))
-    return constants

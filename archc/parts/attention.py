@@ -52,7 +52,7 @@ class AttentionFields(Fields):
     )
     grouping: Grouping = Field(
         default="interleaved",
-        description="Which query heads share a key/value head: interleaved, neighbours do (query head h uses h // group); "
+        description="Which query heads share a key/value head: interleaved, neighbours (query head h uses h // group); "
         "tiled, query head h uses h % kv_heads. Weights are trained for one of them.",
     )
     bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False, min_length=1)] = Field(
@@ -79,7 +79,7 @@ class Attention:
     kv_heads: int
     head_dim: int
     grouping: Grouping
-    biased: frozenset[Projection]
+    biased: tuple[Projection, ...]
     scale: float
     window: int | None
     softcap: float | None
@@ -175,7 +175,7 @@ def build_attention(
         kv_heads=kv_heads,
         head_dim=head_dim,
         grouping=fields.grouping,
-        biased=frozenset(biased),
+        biased=tuple(projection for projection in PROJECTIONS if projection in biased),
         scale=fields.scale or head_dim**-0.5,
         window=fields.window,
         softcap=fields.softcap,

@@ -92,7 +92,6 @@ class Experts:
 
     def cache(self) -> None:
         """Experts remember nothing."""
-        return None
 
     def linear_flops(self) -> int:
         """The router, the chosen experts and the shared one; sorting and combining are left out."""

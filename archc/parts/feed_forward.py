@@ -13,7 +13,7 @@ from archc.parts.base import Fields, Finding, Size, Tensor, linear
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 
 ACTIVATION_DOC = (
-    "silu: x·sigmoid(x); gelu: x·Φ(x), exact; gelu_tanh: its tanh form (gelu_new and gelu_pytorch_tanh of transformers); "
+    "silu: x·sigmoid(x); gelu: x·Φ(x), exact; gelu_tanh: its tanh form (transformers: gelu_new, gelu_pytorch_tanh); "
     "relu: max(x, 0); relu2: its square."
 )
 
@@ -66,7 +66,6 @@ class FeedForward:
 
     def cache(self) -> None:
         """A feed-forward remembers nothing."""
-        return None
 
     def linear_flops(self) -> int:
         """Two operations per weight; the activation and the gate's product are left out."""

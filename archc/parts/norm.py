@@ -18,7 +18,7 @@ class NormFields(Fields):
     """`norm:` of a spec."""
 
     kind: NormKind = Field(
-        description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm also subtracts the mean "
+        description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm subtracts the mean too "
         "(Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent."
     )
     eps: Positive = Field(description="Added to the mean square (or the variance) before the square root.")

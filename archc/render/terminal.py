@@ -19,6 +19,8 @@ from archc.spec.diagnostics import printable
 
 PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask."""
+PROSE_WIDTH = 88
+"""Columns that text is wrapped to, however wide the terminal is."""
 
 Row = tuple[str, ...]
 

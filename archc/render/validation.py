@@ -46,7 +46,8 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "faults": None,
         "diagnosis": [],
         "invariants": [
-            {"name": one.name, "passed": one.passed, "figure": _finite(one.figure)} for one in result.invariants
+            {"name": one.name, "passed": one.passed, "figure": _finite(one.figure), "unit": one.unit}
+            for one in result.invariants
         ],
         "manifest": {
             "missing": list(manifest.missing),
@@ -113,7 +114,8 @@ def print_verdict(result: GateResult) -> None:
                 line.append(f"  {probe.flips} positions behind a router's near tie left out")
             out.print(line)
         for invariant in result.invariants:
-            line = Text(f"  {invariant.name:<20} {'':>6}  {'':>8}  {'':>9}  {_times(invariant.figure):>8}  ")
+            figure = _times(invariant.figure) if invariant.unit == "times the floor" else f"{invariant.figure:,.0f}"
+            line = Text(f"  {invariant.name:<20} {'':>6}  {'':>8}  {'':>9}  {figure:>8}  ")
             line.append(*_word(invariant.passed))
             out.print(line)
         _print_notes(result, out)

@@ -60,7 +60,7 @@ class LayersFields(Fields):
         description="Named kinds of layer; each states only what differs."
     )
     pattern: Annotated[str, Field(min_length=1, max_length=2000)] = Field(
-        description="The kind of every layer in order, such as 3*(5*local, global); it must name each layer exactly once. "
+        description="The kind of every layer in order, such as 3*(5*local, global), naming each layer exactly once. "
         "a+b combines two kinds, the later one winning."
     )
 

@@ -64,16 +64,21 @@ def _real_path(node: Node, location: tuple[str | int, ...], problem: str) -> tup
     path: list[str | int] = []
     for index, step in enumerate(location):
         value = node.value
-        if isinstance(value, Mapping) and isinstance(step, str) and step in value:
-            node = value[step]
-        elif isinstance(value, tuple) and isinstance(step, int) and step < len(value):
-            node = value[step]
+        child = _child(value, step)
+        if child is not None:
+            node = child
         elif index == len(location) - 1 and problem == "missing":
             pass
         else:
             continue
         path.append(step)
     return tuple(path)
+
+
+def _child(value: object, step: str | int) -> Node | None:
+    if isinstance(value, Mapping):
+        return value.get(step)
+    return value[step] if isinstance(value, tuple) and isinstance(step, int) and step < len(value) else None
 
 
 def _diagnosis(

@@ -99,7 +99,7 @@ def _run_probes(architecture: Architecture, folder: Path, text: Path, step: Step
         logits[baseline.probe.name] = port.logits(baseline.probe)
         result.probes.append(judge(baseline, logits[baseline.probe.name]))
     step("invariants")
-    result.invariants = check_invariants(architecture, port, baselines, logits)
+    result.invariants = check_invariants(architecture, reference, port, baselines, logits)
     failed = [one for one in result.probes if not one.passed]
     if failed:
         step("first divergence")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,31 +13,30 @@ from archc.architecture.model import Architecture
 from archc.validation.parity import BOUND, Baseline, deviation
 from archc.validation.ports import Port
 from archc.validation.probes import Probe
+from archc.validation.reference import Reference
 
 _CHANGED = 4
+_CACHED = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """A property of the port; `figure` is the deviation from it in floors of the probe it was tried on."""
+    """A property, whether it holds, and the figure that says so: `unit` says of what."""
 
     name: str
+    passed: bool
     figure: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether the property holds within arithmetic."""
-        return self.figure <= BOUND
+    unit: Literal["times the floor", "cached numbers"]
 
 
 def check_invariants(
-    architecture: Architecture, port: Port, baselines: list[Baseline], logits: Mapping[str, Tensor]
+    architecture: Architecture, reference: Reference, port: Port, baselines: list[Baseline], logits: Mapping[str, Tensor]
 ) -> list[Invariant]:
-    """Causality; where rotations do not depend on the length of the input, also cache and padding.
+    """Cache size and causality; where rotations do not depend on the length of the input, also cache and padding.
 
     `logits` are the port's own, by the probe's name.
     """
-    found = []
+    found = [_cache_size(architecture, reference)]
     one_row = [b for b in baselines if b.probe.chunks is None and len(b.probe.input_ids) == 1]
     plain = [b for b in one_row if b.probe.position_ids is None and b.probe.tokens > _CHANGED]
     if plain:
@@ -59,6 +58,15 @@ def _length_matters(architecture: Architecture) -> bool:
     return any(rope.scaling is not None and rope.scaling.kind in ("dynamic", "longrope") for rope in ropes)
 
 
+def _cache_size(architecture: Architecture, reference: Reference) -> Invariant:
+    """Transformers' own cache holds as many numbers as the spec's parts say it does."""
+    tokens = min(_CACHED, architecture.embedding.positions or _CACHED)
+    caches = [cache for layer in architecture.layers if (cache := layer.mixer.cache())]
+    declared = sum(cache.elements * cache.reference_positions(tokens) for cache in caches)
+    held = reference.cached_elements(tokens)
+    return Invariant("cache size", declared == held, held, "cached numbers")
+
+
 def _causality(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
     """Other tokens at the end leave the logits before them as they were."""
     ids = baseline.probe.input_ids.clone()
@@ -66,13 +74,13 @@ def _causality(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
     changed = port.logits(replace(baseline.probe, input_ids=ids))
     before = baseline.judged.clone()
     before[:, -_CHANGED:] = False
-    return Invariant("causality", baseline.floor.times(deviation(changed, own, before)))
+    return _within("causality", baseline.floor.times(deviation(changed, own, before)))
 
 
 def _cache(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
     """One full pass gives what prefill, steps and chunks gave."""
     whole = port.logits(replace(baseline.probe, chunks=None))
-    return Invariant("cache equivalence", baseline.floor.times(deviation(own, whole, baseline.judged)))
+    return _within("cache equivalence", baseline.floor.times(deviation(own, whole, baseline.judged)))
 
 
 def _padding(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
@@ -83,5 +91,9 @@ def _padding(port: Port, baseline: Baseline, own: Tensor) -> Invariant:
         alone = port.logits(Probe("row", "a row alone", ids))
         judged = torch.ones_like(ids).bool() & baseline.judged[row, real][None]
         times = baseline.floor.times(deviation(own[row, real][None], alone, judged))
-        worst = max(worst, times if not math.isnan(times) else math.inf)
-    return Invariant("padding independence", worst)
+        worst = max(worst, times)
+    return _within("padding independence", worst)
+
+
+def _within(name: str, times: float) -> Invariant:
+    return Invariant(name, times <= BOUND, times, "times the floor")

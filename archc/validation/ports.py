@@ -79,7 +79,7 @@ def import_source(source: str) -> Any:
         file.write_text(source, encoding="utf-8")
         spec = importlib.util.spec_from_file_location("archc_generated_model", file)
         assert spec is not None
-    assert spec.loader is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return module

@@ -39,23 +39,32 @@ class Reference:
         self.version = f"transformers {transformers.__version__}"
         with _quiet():
             try:
-                self.model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+                model, loading = transformers.AutoModelForCausalLM.from_pretrained(
                     folder,
                     dtype=torch.float32,
                     attn_implementation="eager",
                     trust_remote_code=False,
                     use_safetensors=True,
                     local_files_only=True,
-                ).eval()
+                    output_loading_info=True,
+                )
             except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 raise IncompleteError(
                     f"transformers cannot load {folder}: {reason[0][:200]}", "check its config.json"
                 ) from error
+        invented = sorted({str(key) for kind in ("missing_keys", "mismatched_keys") for key in loading[kind]})
+        if invented:
+            raise IncompleteError(
+                f"{folder} is no reference: transformers finds no fitting {invented[0]} and would make it up",
+                "its config.json must describe its own weights",
+            )
+        self.model: Any = model.eval()
         self._cache_argument = _cache_argument(self.model)
 
     def logits(self, probe: Probe) -> Tensor:
         """Logits [batch, tokens, vocab] of a probe, through the cache if it comes in chunks."""
+        self._forget()
         if probe.chunks is None:
             return self._run(probe).logits  # type: ignore[no-any-return]
         state, pieces = None, []
@@ -94,6 +103,16 @@ class Reference:
         with torch.no_grad(), _quiet():
             state = getattr(self.model(input_ids=ids, use_cache=True), self._cache_argument)
         return sum(layer.keys.numel() + layer.values.numel() for layer in state.layers)
+
+    def _forget(self) -> None:
+        """Makes a run independent of those before it.
+
+        With dynamic rotary scaling transformers keeps the frequencies of the longest input so far,
+        until an input shorter than the original context comes by (modeling_rope_utils.py,
+        dynamic_frequency_update).
+        """
+        with torch.no_grad(), _quiet():
+            self.model(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
 
     def _run(self, probe: Probe, **more: bool) -> Any:
         inputs = {"position_ids": probe.position_ids, "attention_mask": probe.attention_mask}

@@ -24,8 +24,12 @@ class Done:
 
 
 class _Stream(io.TextIOWrapper):
-    def __init__(self) -> None:
+    def __init__(self, terminal: bool) -> None:
+        self.terminal = terminal
         super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+
+    def isatty(self) -> bool:
+        return self.terminal
 
     def text(self) -> str:
         self.flush()
@@ -33,9 +37,9 @@ class _Stream(io.TextIOWrapper):
         return self.buffer.getvalue().decode()
 
 
-def archc(*arguments: str) -> Done:
-    """Run `archc ARGUMENTS`."""
-    out, err = _Stream(), _Stream()
+def archc(*arguments: str, terminal: bool = False) -> Done:
+    """Run `archc ARGUMENTS`, in a terminal or in a pipe."""
+    out, err = _Stream(terminal), _Stream(terminal)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(arguments)
     return Done(code, out.text(), err.text())

@@ -56,6 +56,15 @@ def test_all_mistakes_of_a_file(bad: Path) -> None:
     assert done.out == f"{bad}: 3 errors\n"
 
 
+def test_colours_are_for_terminals(bad: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1;31merror[E101]" in archc("check", str(bad), terminal=True).err
+    assert "\x1b" not in archc("check", str(bad)).err
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in archc("check", str(bad), terminal=True).err
+
+
 def test_all_files_whatever_the_others_hold(good: Path, bad: Path) -> None:
     done = archc("check", str(bad), str(good), "gpt2")
     assert done.code == 1

@@ -18,6 +18,16 @@ def test_codes(code: str) -> None:
     assert (done.code, done.out.strip(), done.err) == (0, page.strip(), "")
 
 
+def test_codes_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    done = archc("explain", "E301", terminal=True)
+    assert "\x1b[" in done.out
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", done.out).splitlines()
+    assert max(len(line) for line in lines) <= 60
+    assert not [line for line in lines if line.startswith("#")]
+
+
 def test_codes_in_lower_case() -> None:
     assert archc("explain", PAGES[0].lower()).out == archc("explain", PAGES[0]).out
 

@@ -4,7 +4,6 @@ import io
 import re
 
 import pytest
-from rich.console import Console
 
 from archc.analysis import build_report
 from archc.architecture import compile_spec, compile_text
@@ -135,7 +134,7 @@ def test_width_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reader_that_left_is_not_a_finding() -> None:
-    """rich would end the program with code 1."""
+    """rich from 13.8 on would end the program with code 1, which is that of findings."""
 
     class Closed(io.StringIO):
         def write(self, text: str) -> int:
@@ -143,8 +142,6 @@ def test_a_reader_that_left_is_not_a_finding() -> None:
 
     with pytest.raises(BrokenPipeError):
         console(Closed()).print("text")
-    with pytest.raises(SystemExit):
-        Console(file=Closed()).print("text")
 
 
 def test_list() -> None:

@@ -1,0 +1,104 @@
+"""The constants at the top of a generated module, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from archc.architecture.model import Architecture, Ffn, Mixer
+from archc.codegen.naming import literal
+from archc.parts.feed_forward import FeedForward
+from archc.parts.position import Rope, Scaling
+
+# Fields of a scaling that act through the attention factor alone, or decide what is printed.
+_ACT_ELSEWHERE = {
+    "linear": (),
+    "dynamic": (),
+    "llama3": (),
+    "yarn": ("attention_factor", "mscale", "mscale_all_dim", "truncate"),
+    "longrope": ("attention_factor", "factor"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A line `NAME = value  # comment` at the top of the module."""
+
+    name: str
+    value: str
+    comment: str = ""
+
+
+def size_constants(architecture: Architecture) -> Iterator[Constant]:
+    """Sizes of the whole model."""
+    yield Constant("VOCAB_SIZE", literal(architecture.vocab_size))
+    yield Constant("WIDTH", literal(architecture.hidden_size), "channels of the residual stream")
+    yield Constant("LAYERS", literal(len(architecture.layers)))
+    yield Constant("CONTEXT", literal(architecture.context), "positions the model is meant for")
+
+
+def mixer_constants(part: Mixer, p: str) -> Iterator[Constant]:
+    """Sizes and scales of an attention class; `p` is their prefix, here and below."""
+    yield Constant(f"{p}HEADS", literal(part.heads))
+    yield Constant(f"{p}KV_HEADS", literal(part.kv_heads), "key/value heads")
+    yield Constant(f"{p}HEAD_DIM", literal(part.head_dim), "channels of a head")
+    yield Constant(f"{p}Q_WIDTH", f"{p}HEADS * {p}HEAD_DIM")
+    yield Constant(f"{p}KV_WIDTH", f"{p}KV_HEADS * {p}HEAD_DIM")
+    if part.scale == part.head_dim**-0.5:
+        yield Constant(f"{p}ATTENTION_SCALE", f"{p}HEAD_DIM**-0.5")
+    else:
+        yield Constant(f"{p}ATTENTION_SCALE", literal(part.scale), "not HEAD_DIM**-0.5")
+    if part.softcap is not None:
+        yield Constant(f"{p}ATTENTION_SOFTCAP", literal(part.softcap))
+
+
+def window_constants(window: int | None, p: str) -> Iterator[Constant]:
+    """How far back a query sees, if not all the way."""
+    if window is not None:
+        yield Constant(f"{p}WINDOW", literal(window), "positions a query sees, its own included")
+
+
+def rope_constants(rope: Rope, p: str) -> Iterator[Constant]:
+    """What the unscaled frequencies depend on."""
+    yield Constant(f"{p}ROPE_BASE", literal(rope.base))
+    if rope.rotary_dim < rope.head_dim:
+        yield Constant(f"{p}ROTARY_DIM", literal(rope.rotary_dim), "channels of a head that rotate")
+
+
+def scaling_constants(scaling: Scaling | None, attention_factor: float, p: str) -> Iterator[Constant]:
+    """What changes the frequencies for long inputs."""
+    for name, value in scaling or ():
+        if isinstance(value, tuple):
+            table = "".join(f"    {literal(float(entry))},\n" for entry in value)
+            yield Constant(f"{p}ROPE_{name.upper()}", f"(\n{table})")
+        elif scaling and name != "kind" and name not in _ACT_ELSEWHERE[scaling.kind]:
+            yield Constant(f"{p}ROPE_{name.upper()}", literal(value))
+    if attention_factor != 1:
+        yield Constant(f"{p}ROPE_ATTENTION_FACTOR", literal(attention_factor), "multiplies cosines and sines")
+
+
+def ffn_constants(part: Ffn, p: str) -> Iterator[Constant]:
+    """Sizes of a feed-forward or of a mixture of them."""
+    if isinstance(part, FeedForward):
+        yield Constant(f"{p}FFN_WIDTH", literal(part.width))
+        return
+    yield Constant(f"{p}EXPERTS", literal(part.experts))
+    yield Constant(f"{p}TOP_K", literal(part.top_k), "experts a token is sent to")
+    yield Constant(f"{p}EXPERT_WIDTH", literal(part.width))
+    if part.scale != 1:
+        yield Constant(f"{p}ROUTER_SCALE", literal(part.scale))
+    if part.shared is not None:
+        yield Constant(f"{p}SHARED_WIDTH", literal(part.shared.width))
+
+
+def end_constants(architecture: Architecture) -> Iterator[Constant]:
+    """What scales the embedding and the logits."""
+    scale, head = architecture.embedding.scale, architecture.head
+    if scale is not None:
+        root = scale == architecture.hidden_size**0.5
+        yield Constant("EMBEDDING_SCALE", "WIDTH**0.5" if root else literal(scale))
+    if head.scale is not None:
+        yield Constant("LOGIT_SCALE", literal(head.scale))
+    if head.softcap is not None:
+        yield Constant("LOGIT_SOFTCAP", literal(head.softcap))
+

@@ -1,0 +1,92 @@
+"""Deviations and floors against hand-computed values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from archc.validation.parity import BOUND, Baseline, Deviation, Floor, deviation, judge, measure
+from archc.validation.probes import Probe
+from archc.validation.reference import Reference
+
+Checkpoint = Callable[[str], Path]
+PROBE = Probe("p", "a test", torch.tensor([[3, 4]]))
+ALL = torch.ones(1, 2, dtype=torch.bool)
+
+
+def test_deviation_by_hand() -> None:
+    """Two positions of two logits: differences 0, 0, 3, -4; log-softmax of [0, 0] against [0, ln 3]."""
+    reference = torch.tensor([[[0.0, math.log(3)], [0.0, 0.0]]])
+    ours = torch.tensor([[[0.0, math.log(3)], [3.0, -4.0]]])
+    found = deviation(ours, reference, ALL)
+    assert found.max_abs == 4
+    assert found.rms == pytest.approx(2.5)  # sqrt((9 + 16) / 4)
+    kl = 0.5 * (math.log(0.5) - (-math.log1p(math.exp(-7)))) + 0.5 * (math.log(0.5) - (-7 - math.log1p(math.exp(-7))))
+    assert found.kl == pytest.approx(kl / 2)
+    assert found.top1 == 1.0  # argmax of equal logits is the first, and so is ours
+
+
+def test_only_judged_positions_count() -> None:
+    reference = torch.zeros(1, 2, 2)
+    ours = torch.tensor([[[0.0, 0.0], [9.0, 0.0]]])
+    assert deviation(ours, reference, torch.tensor([[True, False]])).max_abs == 0
+    assert deviation(ours, reference, ALL).max_abs == 9
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_a_number_never_passes(bad: float) -> None:
+    reference = torch.zeros(1, 2, 2)
+    ours = reference.clone()
+    ours[0, 1, 1] = bad
+    baseline = Baseline(PROBE, reference, ALL, 0, Floor(1e-5, 1e-6))
+    assert not judge(baseline, ours).passed
+    assert judge(baseline, reference).passed
+
+
+def test_another_shape_never_passes() -> None:
+    baseline = Baseline(PROBE, torch.zeros(1, 2, 2), ALL, 0, Floor(1e-5, 1e-6))
+    assert not judge(baseline, torch.zeros(1, 2, 3)).passed
+
+
+def test_nothing_to_judge_never_passes() -> None:
+    baseline = Baseline(PROBE, torch.zeros(1, 2, 2), ~ALL, 2, Floor(1e-5, 1e-6))
+    assert not judge(baseline, torch.zeros(1, 2, 2)).passed
+
+
+def test_times_takes_the_worse_of_both_norms() -> None:
+    floor = Floor(max_abs=1e-4, rms=1e-5)
+    assert floor.times(Deviation(2e-4, 9e-5, 0, 1)) == pytest.approx(9)
+    assert floor.times(Deviation(9e-4, 2e-5, 0, 1)) == pytest.approx(9)
+
+
+def test_the_floor_is_what_one_ulp_does(checkpoint: Checkpoint) -> None:
+    """Measured again here, by hand, with torch.nextafter: the gate's floor lies within a small factor."""
+    reference = Reference(checkpoint("llama-default"))
+    probe = Probe("p", "a test", torch.randint(0, 211, (1, 64), generator=torch.Generator().manual_seed(5)))
+    (baseline,), runs = measure(reference, [probe], False, lambda _step: None)
+    generator = torch.Generator().manual_seed(99)
+    with torch.no_grad():
+        for weight in reference.model.parameters():
+            up = torch.rand(weight.shape, generator=generator) < 0.5
+            target = torch.where(up, torch.full_like(weight, math.inf), torch.full_like(weight, -math.inf))
+            weight.copy_(torch.nextafter(weight, target))
+    by_hand = float((reference.logits(probe) - baseline.logits).abs().max())
+    assert baseline.floor.max_abs / 4 < by_hand < baseline.floor.max_abs * 4
+    assert [run.name for run in runs] == ["one unit in the last place", "fused attention", "fp64"]
+    assert all(run.times_floor < 2 * BOUND for run in runs)
+
+
+def test_positions_behind_a_router_tie_are_left_out(checkpoint: Checkpoint) -> None:
+    """Two experts with the same router row tie on every token that prefers them: nothing behind can be judged."""
+    reference = Reference(checkpoint("mixtral"))
+    probe = Probe("p", "a test", torch.randint(0, 211, (1, 32), generator=torch.Generator().manual_seed(5)))
+    (clean,), _ = measure(reference, [probe], True, lambda _step: None)
+    assert clean.flips == 0
+    with torch.no_grad():
+        router = reference.model.model.layers[0].mlp.gate.weight
+        router[2] = router[1]
+    (tied,), _ = measure(reference, [probe], True, lambda _step: None)
+    assert tied.flips > 0

@@ -1,0 +1,58 @@
+"""What probes must contain, by the facts about what short prompts miss."""
+
+from __future__ import annotations
+
+import torch
+from archc.architecture import compile_spec, compile_text
+from archc.validation.probes import derive_probes
+from tests.tiny import BY_NAME
+
+
+def test_the_probes_every_model_gets() -> None:
+    probes, blind = derive_probes(compile_spec("smollm2-135m").architecture)
+    by_name = {probe.name: probe for probe in probes}
+    assert {8, 64, 512} <= {probe.tokens for probe in probes}
+    padded = by_name["left-padded batch"]
+    assert padded.attention_mask is not None
+    assert padded.position_ids is not None
+    assert padded.real.sum(1).tolist() == [5, 17, 32]
+    assert bool(padded.attention_mask[:, -1].all())
+    assert padded.position_ids[0, -5:].tolist() == [0, 1, 2, 3, 4]
+    chunks = by_name["cache"].chunks
+    assert chunks is not None
+    assert chunks[0] > 1
+    assert 1 in chunks
+    assert len({chunk for chunk in chunks if chunk > 1}) > 2
+    assert torch.equal(torch.cat(list(by_name["cache"].pieces()), 1), by_name["cache"].input_ids)
+    assert blind == []
+
+
+def test_positions_reach_the_end_of_the_context_and_cross_the_original_one() -> None:
+    probes, _ = derive_probes(compile_spec("llama3.1-8b").architecture)
+    distant = next(probe for probe in probes if probe.position_ids is not None and len(probe.input_ids) == 1)
+    assert distant.position_ids is not None
+    assert {8191, 8192, 8193, 16384, 131071} <= set(distant.position_ids[0].tolist())
+    assert distant.attention_mask is not None, "transformers takes a gap without a mask for packed documents"
+
+
+def test_a_learned_table_is_never_overrun() -> None:
+    probes, _ = derive_probes(compile_text(BY_NAME["gpt2"].text()).architecture)
+    assert max(probe.input_ids.shape[1] for probe in probes) <= 96
+    assert all(int(probe.position_ids.max()) < 96 for probe in probes if probe.position_ids is not None)
+    assert any(probe.tokens == 64 for probe in probes)
+
+
+def test_windows_are_crossed_three_times_or_said_to_be_blind() -> None:
+    gemma, blind = derive_probes(compile_spec("gemma3-270m").architecture)
+    assert max(probe.tokens for probe in gemma) == 3 * 512
+    assert blind == []
+    mistral, blind = derive_probes(compile_spec("mistral-7b").architecture)
+    assert max(probe.tokens for probe in mistral) == 512
+    assert [one.field for one in blind] == ["attention.window"]
+
+
+def test_the_same_seed_gives_the_same_tokens() -> None:
+    architecture = compile_spec("smollm2-135m").architecture
+    first, second, other = (derive_probes(architecture, seed)[0] for seed in (1, 1, 2))
+    assert torch.equal(first[0].input_ids, second[0].input_ids)
+    assert not torch.equal(first[0].input_ids, other[0].input_ids)

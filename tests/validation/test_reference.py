@@ -1,0 +1,91 @@
+"""The reference: exact restoration, refusals, and transformers' own cache."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from archc.errors import IncompleteError
+from archc.validation.probes import Probe
+from archc.validation.reference import Reference
+from safetensors.torch import load_file, save_file
+
+Checkpoint = Callable[[str], Path]
+
+
+def copy(folder: Path, to: Path) -> Path:
+    shutil.copytree(folder, to)
+    return to
+
+
+def test_every_change_is_undone_to_the_last_bit(checkpoint: Checkpoint) -> None:
+    reference = Reference(checkpoint("gemma3_text"))
+    state = {name: value.clone() for name, value in reference.model.named_parameters()}
+    buffers = {name: value.clone() for name, value in reference.model.named_buffers()}
+    for change in (reference.nudged(3), reference.fused_attention(), reference.double_precision()):
+        with change:
+            pass
+    for name, value in (*reference.model.named_parameters(), *reference.model.named_buffers()):
+        assert torch.equal(value, (state | buffers)[name]), name
+    assert reference.model.config._attn_implementation == "eager"
+
+
+def test_a_nudge_moves_every_number_but_zeros_by_one_ulp(checkpoint: Checkpoint) -> None:
+    reference = Reference(checkpoint("llama-default"))
+    weight = reference.model.model.layers[0].mlp.up_proj.weight
+    with torch.no_grad():
+        weight[0, 0] = 0.0
+    before = weight.detach().clone()
+    with reference.nudged(0):
+        up, down = (torch.nextafter(before, torch.full_like(before, end)) for end in (torch.inf, -torch.inf))
+        assert bool(((weight == up) | (weight == down))[before != 0].all())
+        assert weight[0, 0] == 0
+        assert 0.3 < float((weight == up).float().mean()) < 0.7
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("llama-default", 40), ("mistral-window", 40), ("gemma3_text", 40)])
+def test_the_declared_cache_is_transformers_own(name: str, tokens: int, checkpoint: Checkpoint) -> None:
+    """Full layers hold every position, sliding ones window - 1: 2 x 2 heads x 16 channels each."""
+    rows = {"llama-default": 3 * tokens, "mistral-window": 3 * 6, "gemma3_text": tokens + 2 * 6}[name]
+    assert Reference(checkpoint(name)).cached_elements(tokens) == rows * 2 * 2 * 16
+
+
+def test_a_quantised_checkpoint_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = copy(checkpoint("llama-default"), tmp_path / "quantised")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": {"quant_method": "fp8"}}))
+    with pytest.raises(IncompleteError, match="quantised"):
+        Reference(folder)
+
+
+def test_custom_code_is_never_run(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = copy(checkpoint("llama-default"), tmp_path / "custom")
+    config = json.loads((folder / "config.json").read_text())
+    own = {"model_type": "mystery", "auto_map": {"AutoModelForCausalLM": "evil.Model", "AutoConfig": "evil.Config"}}
+    (folder / "config.json").write_text(json.dumps(config | own))
+    (folder / "evil.py").write_text("raise SystemExit('this code ran')")
+    with pytest.raises(IncompleteError, match="transformers cannot load"):
+        Reference(folder)
+
+
+def test_weights_that_transformers_would_invent_are_no_reference(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = copy(checkpoint("llama-default"), tmp_path / "short")
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(IncompleteError, match=r"layers\.1\.mlp\.up_proj"):
+        Reference(folder)
+
+
+def test_the_cached_run_is_the_full_pass(checkpoint: Checkpoint) -> None:
+    reference = Reference(checkpoint("qwen2"))
+    ids = torch.randint(0, 211, (1, 20), generator=torch.Generator().manual_seed(1))
+    whole = reference.logits(Probe("p", "", ids))
+    pieces = reference.logits(Probe("p", "", ids, chunks=(7, 1, 1, 11)))
+    assert torch.allclose(whole, pieces, atol=1e-4)
+    with pytest.raises(AssertionError):
+        assert torch.allclose(whole[:, :-1], pieces[:, 1:], atol=1e-4)
