@@ -12,15 +12,15 @@ _LAYER, _EXPERT = ".N.", ".E."
 
 @dataclass(frozen=True, slots=True)
 class LoaderView:
-    """What `loader.py.j2` prints. Without a table, tensors are stored under the module's own names."""
+    """What `loader.py.j2` prints. A design without a family has no table: it is stored under its own names."""
 
-    table: tuple[TableRow, ...]
-    transposed: tuple[str, ...]
-    redundant: tuple[str, ...]
-    redundant_words: str
-    prefix: str
-    complete_prefixes: tuple[str, ...]
-    layers_differ: bool
+    table: tuple[TableRow, ...] = ()
+    transposed: tuple[str, ...] = ()
+    redundant: tuple[str, ...] = ()
+    redundant_words: str = ""
+    prefix: str = ""
+    complete_prefixes: tuple[str, ...] = ()
+    layers_differ: bool = False
 
     @property
     def fused(self) -> bool:
@@ -52,17 +52,20 @@ class LoaderView:
 
 def loader_view(architecture: Architecture) -> LoaderView:
     """The loader of an Architecture. Raises UnstorableError where its family has no name for a tensor."""
+    if architecture.family is None:
+        return LoaderView()
     manifest = build_manifest(architecture)
-    table = manifest.table if architecture.family else ()
-    return LoaderView(
-        table=table,
-        transposed=tuple(row.stored for row in table if row.transposed),
-        redundant=manifest.optional if architecture.family else (),
+    view = LoaderView(
+        table=manifest.table,
+        transposed=tuple(row.stored for row in manifest.table if row.transposed),
+        redundant=manifest.optional,
         redundant_words=_redundant_words(architecture, manifest),
         prefix=manifest.optional_prefix,
         complete_prefixes=_complete_prefixes(manifest),
-        layers_differ=_layers_differ(table, manifest, len(architecture.layers)),
+        layers_differ=_layers_differ(manifest, len(architecture.layers)),
     )
+    assert not (view.fused and view.experts), "loader.py.j2 reads experts one by one, with one parameter each"
+    return view
 
 
 def _redundant_words(architecture: Architecture, manifest: Manifest) -> str:
@@ -78,8 +81,8 @@ def _complete_prefixes(manifest: Manifest) -> tuple[str, ...]:
     return tuple(dict.fromkeys((manifest.optional_prefix, *firsts))) if manifest.optional_prefix else ()
 
 
-def _layers_differ(table: tuple[TableRow, ...], manifest: Manifest, layers: int) -> bool:
+def _layers_differ(manifest: Manifest, layers: int) -> bool:
     """Whether some row of the table is not stored for every layer."""
-    first = {row.stored.replace(_EXPERT, ".0.") for row in table if _LAYER in row.stored}
-    wanted = {name.replace(_LAYER, f".{layer}.") for name in first for layer in range(layers)}
+    rows = {row.stored.replace(_EXPERT, ".0.") for row in manifest.table if _LAYER in row.stored}
+    wanted = {row.replace(_LAYER, f".{layer}.") for row in rows for layer in range(layers)}
     return not wanted <= manifest.entries.keys()

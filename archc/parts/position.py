@@ -252,7 +252,7 @@ def _check_scaling(scaling: Scaling | None, rotary: int, context: int) -> Iterat
             yield Finding(
                 "E206",
                 (*here, "high_freq_factor"),
-                f"high_freq_factor {scaling.high_freq_factor:g} must exceed low_freq_factor {scaling.low_freq_factor:g}",
+                f"high_freq_factor {scaling.high_freq_factor:g} is at most low_freq_factor {scaling.low_freq_factor:g}",
                 "the blended band needs high_freq_factor > low_freq_factor",
             )
         case DynamicScaling() if rotary <= 2:

@@ -115,6 +115,9 @@ def _diagnosis(
             expected = list(dict.fromkeys(_expected(one) for one in details))
             code, message = "E104", f"{name} cannot be {value}"
             mend = f"choose {' or '.join(expected)}"
+        case "string_pattern_mismatch":
+            code, message = "E104", f"{name} cannot be {value}"
+            mend = f"it may hold only what matches {detail['ctx']['pattern']}"
         case _:
             code, message = "E104", f"{name} cannot be {value}"
             mend = "; ".join(dict.fromkeys(one["msg"].replace("Input should", "it should") for one in details))

@@ -30,7 +30,11 @@ class Invariant:
 
 
 def check_invariants(
-    architecture: Architecture, reference: Reference, port: Port, baselines: list[Baseline], logits: Mapping[str, Tensor]
+    architecture: Architecture,
+    reference: Reference,
+    port: Port,
+    baselines: list[Baseline],
+    logits: Mapping[str, Tensor],
 ) -> list[Invariant]:
     """Cache size and causality; where rotations do not depend on the length of the input, also cache and padding.
 

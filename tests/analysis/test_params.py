@@ -78,6 +78,12 @@ def test_block_shares_by_hand() -> None:
     }
 
 
+def test_routers_belong_to_the_feed_forward() -> None:
+    second_stage = 5 * FFN + 5 * 10
+    share = build_report(compile_text(MIXTURE).architecture)["block"]["ffn_share"]
+    assert share == second_stage / (ATTENTION + second_stage + NORMS)
+
+
 def test_a_tied_head_counts_once() -> None:
     untied = build_report(compile_text(PLAIN).architecture)["params"]
     tied = build_report(compile_text(PLAIN, overrides=["embedding.tied=true"]).architecture)["params"]

@@ -88,6 +88,12 @@ def test_rope_has_no_wall() -> None:
     assert report["kv_cache"]["context"] == 2**20
 
 
+def test_the_shortest_stretch_limits_what_was_trained() -> None:
+    scaling = "scaling: {kind: yarn, factor: 8, original_context:"
+    text = WINDOWED.replace("base: 100}", f"base: 100, {scaling} 4}}}}").replace("10000}", f"10000, {scaling} 6}}}}")
+    assert build_report(compile_text(text).architecture)["limits"]["trained_context"] == 4
+
+
 def test_the_most_common_kind_speaks_for_the_model() -> None:
     mixed = WINDOWED.replace("global: null", "global: {attention: {heads: 2, head_dim: 6}, ffn: {width: 8}}")
     report = build_report(compile_text(mixed).architecture)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.tiny import BY_NAME
 from transformers.utils import logging
+
+from tests.tiny import BY_NAME
 
 Checkpoint = Callable[[str], Path]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from archc.architecture import compile_text
 from archc.render.validation import gate_document
 from archc.validation.gate import GateResult, run_gate

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from archc.validation.parity import BOUND, Baseline, Deviation, Floor, deviation, judge, measure
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference

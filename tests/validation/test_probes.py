@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from archc.architecture import compile_spec, compile_text
 from archc.validation.probes import derive_probes
 from tests.tiny import BY_NAME

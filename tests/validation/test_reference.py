@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+
 from archc.errors import IncompleteError
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
-from safetensors.torch import load_file, save_file
 
 Checkpoint = Callable[[str], Path]
 

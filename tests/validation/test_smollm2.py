@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from archc.checkpoints.cache import checkpoint_folder
 
 WEIGHTS = checkpoint_folder("smollm2-135m")
