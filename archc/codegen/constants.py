@@ -101,4 +101,3 @@ def end_constants(architecture: Architecture) -> Iterator[Constant]:
         yield Constant("LOGIT_SCALE", literal(head.scale))
     if head.softcap is not None:
         yield Constant("LOGIT_SOFTCAP", literal(head.softcap))
-

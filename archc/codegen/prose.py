@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from archc.architecture.model import Architecture, Ffn, Layer, Mixer
-from archc.codegen.naming import LINE, literal, words
+from archc.codegen.naming import LINE, labels, literal, words
 from archc.parts.experts import Experts
 from archc.parts.norm import Norm
 from archc.parts.position import Rope
@@ -21,9 +22,9 @@ _EXPERT_LEGEND = " N tokens in one list, E experts, A chosen experts."
 
 def docstring(architecture: Architecture) -> str:
     """The opening docstring: what the model is, what sets it apart, how to use it."""
-    bullets = []
-    for bullet in _bullets(architecture):
-        bullets.append(textwrap.fill(bullet, LINE, initial_indent="- ", subsequent_indent="  "))
+    bullets = [
+        textwrap.fill(bullet, LINE, initial_indent="- ", subsequent_indent="  ") for bullet in _bullets(architecture)
+    ]
     legend = _LEGEND
     if any(isinstance(layer.ffn, Experts) for layer in architecture.layers):
         legend = textwrap.fill(" ".join((legend + _EXPERT_LEGEND).split()), LINE)
@@ -43,37 +44,45 @@ def docstring(architecture: Architecture) -> str:
 
 
 def _bullets(architecture: Architecture) -> Iterator[str]:
-    kinds = {layer.kind: layer for layer in architecture.layers}
+    label = labels(layer.kind for layer in architecture.layers)
+    kinds = {label[layer.kind]: layer for layer in architecture.layers}
     total = sum(tensor.size for tensor in architecture.tensors())
     active = sum(tensor.active_size for tensor in architecture.tensors())
     size = f"{total:,} parameters" + (f", {active:,} of them used by a token" if active < total else "")
     ends = "the output head is the embedding" if architecture.head.tied else "embedding and output head are separate"
     yield f"{len(architecture.layers)} layers of width {architecture.hidden_size:,}; {size}; {ends}"
     if len(kinds) > 1:
-        counts = {kind: sum(layer.kind == kind for layer in architecture.layers) for kind in kinds}
-        yield "layers: " + ", ".join(f"{count} {' '.join(words(kind))}" for kind, count in counts.items())
+        counts = Counter(layer.kind for layer in architecture.layers)
+        yield "layers: " + ", ".join(f"{count} {_kind_words(kind, label[kind])}" for kind, count in counts.items())
     yield from _each(kinds, _norm_words)
     if architecture.embedding.positions:
         yield f"a learned row for each of {architecture.embedding.positions:,} positions, and no position beyond"
-    yield from _each(
-        kinds, lambda layer: _position_words(layer.mixer.rope, learned=bool(architecture.embedding.positions))
-    )
+    else:
+        yield from _each(kinds, lambda layer: _position_words(layer.mixer.rope))
     yield from _each(kinds, lambda layer: _attention_words(layer.mixer))
+    yield from _each(kinds, lambda layer: _window_words(layer.mixer.window))
     yield from _each(kinds, lambda layer: _ffn_words(layer.ffn))
+    yield from _each(kinds, _residual_words)
     yield from _end_words(architecture)
 
 
-def _each(kinds: dict[str, Layer], say: object) -> Iterator[str]:
-    """One bullet where all kinds of layer agree, else one for each."""
-    assert callable(say)
-    said = {kind: str(say(layer)) for kind, layer in kinds.items()}
-    distinct = [text for text in dict.fromkeys(said.values()) if text]
-    if len(set(said.values())) == 1:
-        yield from distinct
-        return
-    for text in distinct:
-        where = [" ".join(words(kind)) for kind, one in said.items() if one == text]
-        yield f"{' and '.join(where)} layers: {text}"
+def _kind_words(kind: str, label: str) -> str:
+    spelled = " ".join(words(kind))
+    return spelled if label == kind else f"{label} ({spelled})"
+
+
+def _each(kinds: Mapping[str, Layer], say: Callable[[Layer], str]) -> Iterator[str]:
+    """One bullet where all kinds of layer agree, else one for each thing to say."""
+    said: dict[str, list[str]] = {}
+    for kind, layer in kinds.items():
+        said.setdefault(say(layer), []).append(" ".join(words(kind)))
+    for text, where in said.items():
+        if text:
+            yield text if len(said) == 1 else f"{_listed(where)} layers: {text}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _norm_words(layer: Layer) -> str:
@@ -96,11 +105,12 @@ def norm_name(norm: Norm) -> str:
     return _NORM[norm.kind] + weight + (" with bias" if norm.bias else "")
 
 
-def _position_words(rope: Rope | None, learned: bool) -> str:
+def _position_words(rope: Rope | None) -> str:
     if rope is None:
-        return "" if learned else "no positions"
+        return "no positions"
+    base = f"{rope.base:,.0f}" if rope.base.is_integer() else f"{rope.base:g}"
     other = "i + 1 (i even)" if rope.pairing == "interleaved" else f"i + {rope.rotary_dim // 2}"
-    text = f"rotary positions, base {rope.base:,.0f}: channel i turns with channel {other}"
+    text = f"rotary positions, base {base}: channel i turns with channel {other}"
     if rope.rotary_dim < rope.head_dim:
         text += f", in the first {rope.rotary_dim} of {rope.head_dim} channels"
     if rope.scaling is not None:
@@ -119,11 +129,13 @@ def _attention_words(part: Mixer) -> str:
         over = "each head" if part.qk_norm_over == "head" else "all heads together"
         when = "" if part.rope is None else f" {part.qk_norm_order.replace('_', ' ').replace('rope', 'turning')}"
         text += f"; queries and keys are normed over {over}{when}"
-    if part.window:
-        text += f"; a query sees {part.window:,} positions"
     if part.softcap:
-        text += f"; logits capped at {part.softcap:g}"
+        text += f"; scores are capped at {part.softcap:g}"
     return text
+
+
+def _window_words(window: int | None) -> str:
+    return "" if window is None else f"a query sees {window:,} positions, its own included"
 
 
 def attention_summary(part: Mixer) -> str:
@@ -152,12 +164,15 @@ def _ffn_words(part: Ffn) -> str:
     return f"{kind} of width {part.width:,}, {part.activation}" + ("; with biases" if part.bias else "")
 
 
+def _residual_words(layer: Layer) -> str:
+    if layer.stream_scale == 1 and layer.branch_scale == 1:
+        return ""
+    return f"x becomes {layer.stream_scale:g} x + {layer.branch_scale:g} f(x) at every branch"
+
+
 def _end_words(architecture: Architecture) -> Iterator[str]:
     if architecture.embedding.scale is not None:
         yield f"embedded tokens are multiplied by {architecture.embedding.scale:g}"
-    layer = architecture.layers[0]
-    if layer.stream_scale != 1 or layer.branch_scale != 1:
-        yield f"x becomes {layer.stream_scale:g} x + {layer.branch_scale:g} f(x) at every branch"
     head = architecture.head
     if head.scale is not None:
         yield f"logits are multiplied by {head.scale:g}"

@@ -163,16 +163,14 @@ class ModuleView:
     @property
     def kinds_expression(self) -> str:
         """The kind of every layer as a Python expression: (("local",) * 5 + ("global",)) * 3."""
-        period = next(n for n in range(1, len(self.kinds) + 1) if self.kinds[:n] * (len(self.kinds) // n) == self.kinds)
-        runs = [(kind, len(list(run))) for kind, run in groupby(self.kinds[:period])]
-        terms = [f"({literal(kind)},)" + (f" * {count}" if count > 1 else "") for kind, count in runs]
-        line = " + ".join(terms)
-        if period < len(self.kinds):
-            line = f"({line}) * {len(self.kinds) // period}"
+        count = len(self.kinds)
+        period = next(n for n in range(1, count + 1) if self.kinds[:n] * (count // n) == self.kinds)
+        line = _sum_of_runs(self.kinds[:period])
+        if period < count:
+            line = f"{f'({line})' if ' + ' in line else line} * {count // period}"
         if len("LAYER_KINDS = ") + len(line) <= LINE:
             return line
-        runs = [(kind, len(list(run))) for kind, run in groupby(self.kinds)]
-        return "(\n" + "".join(f"    *({literal(kind)},) * {count},\n" for kind, count in runs) + ")"
+        return "(\n" + "".join(f"    *({literal(kind)},) * {run},\n" for kind, run in _runs(self.kinds)) + ")"
 
     @property
     def block_arguments(self) -> list[str]:
@@ -210,6 +208,17 @@ class ModuleView:
     def needs_math(self) -> bool:
         """Whether some frequencies take logarithms or count turns."""
         return any(scaling.rule is not None and scaling.rule.kind in ("llama3", "yarn") for scaling in self.scalings)
+
+
+def _runs(kinds: Sequence[str]) -> list[tuple[str, int]]:
+    return [(kind, len(list(run))) for kind, run in groupby(kinds)]
+
+
+def _sum_of_runs(kinds: Sequence[str]) -> str:
+    runs = _runs(kinds)
+    if 1 < len(runs) == len(kinds):
+        return f"({', '.join(map(literal, kinds))})"
+    return " + ".join(f"({literal(kind)},)" + (f" * {run}" if run > 1 else "") for kind, run in runs)
 
 
 def build_view(architecture: Architecture) -> ModuleView:

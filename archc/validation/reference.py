@@ -25,6 +25,9 @@ class Routing:
     logits: tuple[Tensor, ...]
 
 
+_SIGNS = 262_147
+
+
 class Reference:
     """A transformers model that runs probes. Custom code of a checkpoint is never run."""
 
@@ -154,15 +157,20 @@ def _cache_argument(model: Any) -> str:
 
 
 def _nudge(model: Any, seed: int, direction: int) -> None:
-    """Adds ±direction to the bits of every floating number but zeros, whose neighbours have another sign."""
+    """Adds ±direction to the bits of every floating number but zeros, whose neighbours have another sign.
+
+    The random signs repeat after a prime number of elements, which no row length divides.
+    """
     generator = torch.Generator().manual_seed(seed)
+    signs = torch.randint(0, 2, (_SIGNS,), generator=generator, dtype=torch.int8).mul_(2).sub_(1).mul_(direction)
     whole = {4: torch.int32, 2: torch.int16, 8: torch.int64}
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):
             if tensor.is_floating_point():
-                bits = tensor.view(whole[tensor.element_size()])
-                signs = torch.randint(0, 2, bits.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
-                bits.add_(signs.mul_(direction).mul_(tensor != 0))
+                bits = tensor.view(whole[tensor.element_size()]).view(-1)
+                for start in range(0, len(bits), _SIGNS):
+                    part = bits[start : start + _SIGNS]
+                    part.add_(signs[: len(part)].mul(part != 0))
 
 
 @contextlib.contextmanager
