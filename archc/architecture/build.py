@@ -1,25 +1,20 @@
-"""From a well-formed spec to the Architecture: defaults become numbers, impossible combinations errors."""
+"""From a checked spec to the Architecture: every default becomes a value. Nothing can fail here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from archc.architecture.model import Architecture, Branch, Claim, Ffn, Layer
-from archc.families import known_families
-from archc.parts.attention import build_attention, check_attention_fields
-from archc.parts.base import Finding
+from archc.parts.attention import build_attention
 from archc.parts.ends import build_embedding, build_head
 from archc.parts.experts import MoeFields, build_experts
 from archc.parts.feed_forward import build_feed_forward
 from archc.parts.norm import build_norm
-from archc.parts.position import LearnedFields, RopeFields
-from archc.spec.diagnostics import Diagnostic, Level, SpecError
+from archc.parts.position import LearnedFields
+from archc.spec.diagnostics import Diagnostic
 from archc.spec.language import Header, LayerFields, Spec
 from archc.spec.load import LoadedSpec, load, load_text
-
-_LEVELS = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,58 +38,8 @@ def compile_text(text: str, file: str = "<text>", overrides: Sequence[str] = ())
 
 def _compile(loaded: LoadedSpec) -> Compiled:
     spec = loaded.spec
-    found: list[Diagnostic] = []
-    layers: dict[str, Layer] = {}
-    for kind, fields in spec.kinds.items():
-        blocking = list(_before_building(spec.header, fields))
-        found += [_located(finding, loaded, kind) for finding in blocking]
-        if any(finding.code.startswith("E") for finding in blocking):
-            continue
-        layers[kind] = _layer(kind, fields, spec.header)
-        for branch in layers[kind].branches:
-            found += [_located(finding, loaded, kind) for finding in branch.part.check()]
-    found += [_located(finding, loaded, kind) for kind, finding in _check_model(spec)]
-    found = list(dict.fromkeys(found))
-    if any(diagnostic.level is Level.ERROR for diagnostic in found):
-        raise SpecError(found)
-    return Compiled(_architecture(spec, layers), loaded, tuple(found))
-
-
-def _before_building(header: Header, fields: LayerFields) -> Iterator[Finding]:
-    yield from check_attention_fields(fields.attention, fields.position, header.hidden_size, header.context)
-
-
-def _check_model(spec: Spec) -> Iterator[tuple[str | None, Finding]]:
-    """What must hold of the model as a whole, with the kind of layer to point at, if any."""
-    if spec.header.family is not None and spec.header.family not in known_families():
-        near = get_close_matches(spec.header.family, known_families(), 1, 0.5)
-        yield (
-            None,
-            Finding(
-                "E208",
-                ("family",),
-                f"archc does not know how {spec.header.family!r} is stored",
-                f"did you mean {near[0]!r}?" if near else f"one of {', '.join(known_families())}, or no family at all",
-            ),
-        )
-    learned = [kind for kind, fields in spec.kinds.items() if isinstance(fields.position, LearnedFields)]
-    other = [kind for kind, fields in spec.kinds.items() if isinstance(fields.position, RopeFields)]
-    if learned and other:
-        yield (
-            other[0],
-            Finding(
-                "E207",
-                ("position", "kind"),
-                f"the kind {learned[0]} learns its positions, the kind {other[0]} rotates",
-                "a learned table is added to the embedding, for all layers: use one or the other",
-            ),
-        )
-
-
-def _located(finding: Finding, loaded: LoadedSpec, kind: str | None) -> Diagnostic:
-    level = _LEVELS[finding.code[0]]
-    place = loaded.place(finding.path, kind)
-    return Diagnostic(finding.code, level, finding.message, finding.mend, place, ".".join(finding.path))
+    layers = {kind: _layer(kind, fields, spec.header) for kind, fields in spec.kinds.items()}
+    return Compiled(_architecture(spec, layers), loaded, loaded.diagnostics)
 
 
 def _layer(kind: str, fields: LayerFields, header: Header) -> Layer:

@@ -85,7 +85,7 @@ def build_manifest(architecture: Architecture) -> Manifest:
     homeless = sorted(set(tensors) - {fill for entry in entries.values() for fill in entry.fills})
     if homeless:
         raise UnstorableError(
-            f"the family {kin.model_type} stores no {homeless[0]} (E209: {len(homeless)} such tensors)",
+            f"the family {kin.model_type} stores no {homeless[0]} ({len(homeless)} such tensors; see `archc explain E209`)",
             "change the spec, or leave family out to store a design under its own names",
         )
     optional = list(kin.ignored)

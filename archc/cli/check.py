@@ -87,16 +87,19 @@ def _claims(target: str, compiled: Compiled) -> Checked:
     report = build_report(architecture)
     claims = compare_claims(architecture.claims, report)
     failed = [
-        Diagnostic(
-            "E301",
-            Level.ERROR,
-            claim.sentence(),
-            f"one of the two is wrong: correct the spec, or the figure from {claim.source}",
-            compiled.loaded.place(("published", claim.key)),
-            f"published.{claim.key}",
-        )
-        for claim in claims
-        if not claim.holds
+        *_homeless(compiled),
+        *(
+            Diagnostic(
+                "E301",
+                Level.ERROR,
+                claim.sentence(),
+                f"one of the two is wrong: correct the spec, or the figure from {claim.source}",
+                compiled.loaded.place(("published", claim.key)),
+                f"published.{claim.key}",
+            )
+            for claim in claims
+            if not claim.holds
+        ),
     ]
     return Checked(
         target,
@@ -106,6 +109,19 @@ def _claims(target: str, compiled: Compiled) -> Checked:
         params=report["params"]["total"],
         exit_code=1 if failed else 0,
     )
+
+
+def _homeless(compiled: Compiled) -> list[Diagnostic]:
+    """E209, where the family that a spec names cannot store its design."""
+    from archc.checkpoints.manifest import UnstorableError, build_manifest
+    from archc.spec.diagnostics import Diagnostic, Level
+
+    try:
+        build_manifest(compiled.architecture)
+    except UnstorableError as error:
+        place = compiled.loaded.place(("family",))
+        return [Diagnostic("E209", Level.ERROR, error.problem, error.mend, place, "family")]
+    return []
 
 
 def _print(checked: list[Checked]) -> None:

@@ -19,11 +19,12 @@ HELP = """Hold the generated module against transformers, on real weights: same 
 
 \b
 Examples:
-  archc validate smollm2-135m                                  a shipped validator names its weights
-  archc validate my-model.yaml --weights checkpoint/           a spec and a Hugging Face checkpoint folder
-  archc validate smollm2-135m --set position.pairing=interleaved     what a mistake would look like
+  archc validate smollm2-135m
+  archc validate my-model.yaml --weights checkpoint/
+  archc validate smollm2-135m --set position.pairing=interleaved
 
-Passing means: on every probe the port deviates by no more than 8 times what arithmetic alone does to the reference.
+TARGET is a validator, which names its weights, or a spec. Passing means: on every probe the port deviates by no more
+than 8 times what arithmetic alone does to the reference.
 """
 
 

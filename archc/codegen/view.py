@@ -170,7 +170,8 @@ class ModuleView:
             line = f"{f'({line})' if ' + ' in line else line} * {count // period}"
         if len("LAYER_KINDS = ") + len(line) <= LINE:
             return line
-        return "(\n" + "".join(f"    *({literal(kind)},) * {run},\n" for kind, run in _runs(self.kinds)) + ")"
+        rows = [f"*({literal(kind)},) * {run}" if run > 1 else literal(kind) for kind, run in _runs(self.kinds)]
+        return "(\n" + "".join(f"    {row},\n" for row in rows) + ")"
 
     @property
     def block_arguments(self) -> list[str]:

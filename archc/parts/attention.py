@@ -16,7 +16,6 @@ from archc.parts.position import (
     Rope,
     RopeFields,
     build_rope,
-    check_position,
 )
 
 Projection = Literal["q", "k", "v", "o"]
@@ -133,16 +132,6 @@ class Attention:
         """Scores and weighted values: 2 × 2 × heads × head_dim per key. Softmax and mask are left out."""
         return 4 * self.q_width * keys
 
-    def check(self) -> Iterator[Finding]:
-        """Equal groups."""
-        if self.heads % self.kv_heads:
-            yield Finding(
-                "E201",
-                ("attention", "kv_heads"),
-                f"{self.heads} query heads cannot share {self.kv_heads} key/value heads in equal groups",
-                f"choose a divisor of {self.heads}",
-            )
-
 
 def build_attention(
     fields: AttentionFields,
@@ -187,19 +176,27 @@ def build_attention(
     )
 
 
-def check_attention_fields(
-    fields: AttentionFields,
-    position: RopeFields | LearnedFields | NoPositionFields | None,
-    hidden_size: int,
-    context: int,
-) -> Iterator[Finding]:
-    """What must hold before an attention can be built."""
-    if fields.head_dim is None and hidden_size % fields.heads:
+def check_attention(fields: AttentionFields, hidden_size: int | None) -> Iterator[Finding]:
+    """Equal groups, and a head size that can be known. What needs a hidden_size is left out without one."""
+    kv_heads = fields.kv_heads or fields.heads
+    if fields.heads % kv_heads:
+        yield Finding(
+            "E201",
+            ("attention", "kv_heads"),
+            f"{fields.heads} query heads cannot share {kv_heads} key/value heads in equal groups",
+            f"choose a divisor of {fields.heads}",
+        )
+    if hidden_size is not None and fields.head_dim is None and hidden_size % fields.heads:
         yield Finding(
             "E203",
             ("attention", "heads"),
             f"hidden_size {hidden_size} is not a multiple of {fields.heads} heads, and head_dim is not stated",
             "state attention.head_dim",
         )
-    elif isinstance(position, RopeFields):
-        yield from check_position(position, fields.head_dim or hidden_size // fields.heads, context)
+
+
+def head_dim_of(fields: AttentionFields, hidden_size: int | None) -> int | None:
+    """Channels of a head, where they can be known."""
+    if fields.head_dim is not None or hidden_size is None or hidden_size % fields.heads:
+        return fields.head_dim
+    return hidden_size // fields.heads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Annotated, ClassVar, Literal, Protocol
@@ -112,9 +111,6 @@ class Part(Protocol):
 
     def cache(self) -> Cache | None:
         """What the part remembers from token to token."""
-
-    def check(self) -> Iterator[Finding]:
-        """What does not hold, or looks like a mistake."""
 
     def linear_flops(self) -> int:
         """Floating-point operations per token in matrix products with weights (a multiply-add is two)."""

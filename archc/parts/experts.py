@@ -104,16 +104,6 @@ class Experts:
         del keys
         return 0
 
-    def check(self) -> Iterator[Finding]:
-        """A token cannot use more experts than there are."""
-        if self.top_k > self.experts:
-            yield Finding(
-                "E204",
-                ("ffn", "top_k"),
-                f"top_k {self.top_k} is more than the {self.experts} experts there are",
-                f"choose top_k between 1 and {self.experts}",
-            )
-
 
 def build_experts(fields: MoeFields, hidden_size: int) -> Experts:
     """The mixture that `fields` declare."""
@@ -132,3 +122,14 @@ def build_experts(fields: MoeFields, hidden_size: int) -> Experts:
         shared=FeedForward(hidden_size, shared.width, fields.activation, fields.gated, False) if shared else None,
         shared_gate=shared is not None and shared.gate == "sigmoid",
     )
+
+
+def check_experts(fields: MoeFields) -> Iterator[Finding]:
+    """A token cannot use more experts than there are."""
+    if fields.top_k > fields.experts:
+        yield Finding(
+            "E204",
+            ("ffn", "top_k"),
+            f"top_k {fields.top_k} is more than the {fields.experts} experts there are",
+            f"choose top_k between 1 and {fields.experts}",
+        )

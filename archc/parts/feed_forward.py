@@ -76,17 +76,18 @@ class FeedForward:
         del keys
         return 0
 
-    def check(self) -> Iterator[Finding]:
-        """A gated feed-forward at 4·d is half as large again as the design it is meant to match."""
-        if self.gated and self.width == 4 * self.hidden_size:
-            yield Finding(
-                "W401",
-                ("ffn", "width"),
-                f"a gated feed-forward of width 4 × {self.hidden_size} has 50 % more parameters than a plain one",
-                f"8/3 × hidden_size = {round(8 * self.hidden_size / 3)} keeps the size of a plain one at 4·d",
-            )
-
 
 def build_feed_forward(fields: MlpFields | GatedFields, hidden_size: int) -> FeedForward:
     """The feed-forward that `fields` declare."""
     return FeedForward(hidden_size, fields.width, fields.activation, isinstance(fields, GatedFields), fields.bias)
+
+
+def check_feed_forward(fields: MlpFields | GatedFields, hidden_size: int | None) -> Iterator[Finding]:
+    """A gated feed-forward at 4·d is half as large again as the design it is meant to match."""
+    if isinstance(fields, GatedFields) and hidden_size is not None and fields.width == 4 * hidden_size:
+        yield Finding(
+            "W401",
+            ("ffn", "width"),
+            f"a gated feed-forward of width 4 × {hidden_size} has 50 % more parameters than a plain one",
+            f"8/3 × hidden_size = {round(8 * hidden_size / 3)} keeps the size of a plain one at 4·d",
+        )

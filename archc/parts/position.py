@@ -223,7 +223,7 @@ def _attention_factor(scaling: Scaling | None, context: int) -> float:
             return 1.0
 
 
-def check_position(fields: RopeFields, head_dim: int, context: int) -> Iterator[Finding]:
+def check_rope(fields: RopeFields, head_dim: int, context: int | None) -> Iterator[Finding]:
     """What does not hold between rotary fields and the heads they turn."""
     rotary = int(head_dim * fields.partial)
     if rotary % 2 or rotary == 0:
@@ -236,7 +236,7 @@ def check_position(fields: RopeFields, head_dim: int, context: int) -> Iterator[
     yield from _check_scaling(fields.scaling, rotary, context)
 
 
-def _check_scaling(scaling: Scaling | None, rotary: int, context: int) -> Iterator[Finding]:
+def _check_scaling(scaling: Scaling | None, rotary: int, context: int | None) -> Iterator[Finding]:
     here = ("position", "scaling")
     match scaling:
         case LongropeScaling():
@@ -259,7 +259,7 @@ def _check_scaling(scaling: Scaling | None, rotary: int, context: int) -> Iterat
             yield Finding(
                 "E206", here, "dynamic scaling needs more than one rotary pair", "use a larger head_dim or no scaling"
             )
-    if isinstance(scaling, YarnScaling) and context > scaling.original_context * scaling.factor:
+    if isinstance(scaling, YarnScaling) and context is not None and context > scaling.original_context * scaling.factor:
         reach = int(scaling.original_context * scaling.factor)
         yield Finding(
             "W402",

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from archc import resources
 from archc.errors import UsageError
+from archc.parts.base import Finding
+from archc.spec.checks import Sections, check_family, check_kinds, check_layer
 from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError
 from archc.spec.language import SECTIONS, Header, LayerFields, LayersFields, Spec
 from archc.spec.merge import merge, nested
 from archc.spec.pattern import PatternError, expand
 from archc.spec.source import Node, parse, parse_value, read
-from archc.spec.validate import at_path, validate
+from archc.spec.validate import at_path, validate, well_formed
 
 MAX_LAYERS = 10_000
 ONLY_KIND = "layer"
+_LEVELS = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSpec:
-    """A well-formed spec and the text it came from, so that later checks can point at it."""
+    """A spec without errors, its warnings and notes, and the text that it came from."""
 
     spec: Spec
-    file: str
     root: Node
     kind_roots: Mapping[str, Node]
+    diagnostics: tuple[Diagnostic, ...]
 
     def place(self, path: Sequence[str], kind: str | None = None) -> Span:
         """Where the field at `path` (of a kind of layer, if given) is written."""
@@ -76,33 +79,64 @@ def load_text(text: str, file: str = "<text>", overrides: Sequence[str] = ()) ->
 
 
 def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
-    file = root.span.file
     changes = [_override(text) for text in overrides]
     for path, leaf in changes:
         root = merge(root, nested(path, leaf))
     if not isinstance(root.value, Mapping):
         raise SpecError([_error("E103", "a spec is a mapping of keys to values", "start with archc: 1", root.span)])
 
-    sections = {name: root.value[name] for name in SECTIONS if name in root.value}
+    base = {name: root.value[name] for name in SECTIONS if name in root.value}
     header_node = Node({k: v for k, v in root.value.items() if k not in SECTIONS or k == "norm"}, root.span)
     header = validate(Header, header_node)
     problems = header if isinstance(header, list) else []
-
     pattern, names = _pattern(root, problems)
+    kind_roots = {kind: _merged(root, base, kind) for kind in names}
     kinds: dict[str, LayerFields] = {}
-    kind_roots: dict[str, Node] = {}
-    for kind in names:
-        kind_root = _merged(root, sections, kind)
-        kind_roots[kind] = kind_root
+    for kind, kind_root in kind_roots.items():
         layer = validate(LayerFields, kind_root)
         if isinstance(layer, list):
             problems += layer
         else:
             kinds[kind] = layer
-    if problems or not isinstance(header, Header):
-        raise SpecError(list(dict.fromkeys(problems)))
+
+    sections = {
+        kind: dict(kinds[kind]) if kind in kinds else well_formed(LayerFields, kind_root)
+        for kind, kind_root in kind_roots.items()
+    }
+    problems += [_located(finding, place) for finding, place in _findings(root, kind_roots, sections)]
+    problems = list(dict.fromkeys(problems))
+    if any(problem.level is Level.ERROR for problem in problems) or not isinstance(header, Header):
+        raise SpecError(problems)
     _refuse_idle_overrides(changes, kind_roots)
-    return LoadedSpec(Spec(header, kinds, pattern), file, root, kind_roots)
+    return LoadedSpec(Spec(header, kinds, pattern), root, kind_roots, tuple(problems))
+
+
+def _findings(
+    root: Node, kind_roots: Mapping[str, Node], sections: Mapping[str, Sections]
+) -> Iterator[tuple[Finding, Node]]:
+    """All checks, on whatever sections are well formed, with the tree that each finding's path starts from."""
+    top = _mapping(root)
+    family = top.get("family")
+    for finding in check_family(family.value if family else None):
+        yield finding, root
+    hidden_size, context = (_size(top.get(name)) for name in ("hidden_size", "context"))
+    for kind, found in sections.items():
+        for finding in check_layer(found, hidden_size, context):
+            yield finding, kind_roots[kind]
+    for kind, finding in check_kinds(sections):
+        yield finding, kind_roots[kind]
+
+
+def _size(node: Node | None) -> int | None:
+    value = node.value if node else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _located(finding: Finding, root: Node) -> Diagnostic:
+    level = _LEVELS[finding.code[0]]
+    return Diagnostic(
+        finding.code, level, finding.message, finding.mend, at_path(root, finding.path), ".".join(finding.path)
+    )
 
 
 def _override(text: str) -> tuple[tuple[str, ...], Node]:

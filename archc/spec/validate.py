@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from contextlib import suppress
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from archc.parts.base import Fields
 from archc.spec.diagnostics import Diagnostic, Level, Span
@@ -38,6 +39,17 @@ def validate(model: type[Model], node: Node, *, inside: tuple[str, ...] = ()) ->
         return model.model_validate(node.plain())
     except ValidationError as error:
         return list(_diagnoses(error, model, node, inside))
+
+
+def well_formed(model: type[Fields], node: Node) -> dict[str, Fields | None]:
+    """Those sections of `node` that are valid on their own, whatever is wrong with the others."""
+    found: dict[str, Fields | None] = {}
+    values = node.value if isinstance(node.value, Mapping) else {}
+    for name, annotation in get_type_hints(model, include_extras=True).items():
+        if name in values:
+            with suppress(ValidationError):
+                found[name] = TypeAdapter(annotation).validate_python(values[name].plain())
+    return found
 
 
 def at_path(node: Node, path: Iterable[str | int]) -> Span:

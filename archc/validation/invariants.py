@@ -65,7 +65,7 @@ def _length_matters(architecture: Architecture) -> bool:
 def _cache_size(architecture: Architecture, reference: Reference) -> Invariant:
     """Transformers' own cache holds as many numbers as the spec's parts say it does."""
     tokens = min(_CACHED, architecture.embedding.positions or _CACHED)
-    caches = [cache for layer in architecture.layers if (cache := layer.mixer.cache())]
+    caches = [layer.mixer.cache() for layer in architecture.layers]
     declared = sum(cache.elements * cache.reference_positions(tokens) for cache in caches)
     held = reference.cached_elements(tokens)
     return Invariant("cache size", declared == held, held, "cached numbers")

@@ -23,8 +23,8 @@ LLAMA3 = "{kind: llama3, factor: 5, original_context: 24, low_freq_factor: 0.7, 
 DYNAMIC = "{kind: dynamic, factor: 3, original_context: 100}"
 MOE = "{kind: moe, experts: 5, top_k: 2, width: 44, activation: silu, router: {score: softmax, renormalize: true}}"
 SHARED = (
-    "{kind: moe, experts: 7, top_k: 3, width: 44, activation: gelu_tanh, "
-    "router: {score: sigmoid, order: top_k_then_score, renormalize: true, scale: 2.5}, shared: {width: 60, gate: sigmoid}}"
+    "{kind: moe, experts: 7, top_k: 3, width: 44, activation: gelu_tanh, shared: {width: 60, gate: sigmoid}, "
+    "router: {score: sigmoid, order: top_k_then_score, renormalize: true, scale: 2.5}}"
 )
 
 

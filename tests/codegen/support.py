@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,15 @@ def import_text(text: str, folder: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def ruff(folder: Path) -> str:
+    """What ruff's formatter and linter, in their default settings, say about the files of a folder."""
+    said = ""
+    for command in (("format", "--check"), ("check", "--output-format=concise")):
+        arguments = [sys.executable, "-m", "ruff", *command, "--isolated", "--no-cache", str(folder)]
+        said += subprocess.run(arguments, capture_output=True, text=True, check=False).stdout
+    return said
 
 
 def random_ids(rows: int, tokens: int, vocab_size: int = 211, seed: int = 1) -> Tensor:

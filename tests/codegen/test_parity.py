@@ -267,7 +267,6 @@ BEFORE = {ours: theirs for theirs, ours in AFTER.items()}
 @pytest.mark.parametrize(
     ("name", "override", "names"),
     [
-        ("llama-default", "norm.placement=pre", {}),  # the twin that passes
         ("llama-default", "norm.placement=post", AFTER),
         ("llama-default", "norm.placement=parallel", {"norm": "attention_norm"}),
         ("gemma2", "norm.placement=pre", {}),
@@ -280,8 +279,8 @@ def test_norms_in_other_places_are_seen(
     cases: Cases, reference: Reference, name: str, override: str, names: dict[str, str]
 ) -> None:
     """No checkpoint loads with these: the weights are handed over by name, repeated where a norm has more of them."""
-    times = reference(name, "full").deviation(full(borrowed(cases(name), names, override)))
-    assert times < BOUND if override == "norm.placement=pre" and not names and name != "gemma2" else times > BOUND
+    assert reference(name, "full").deviation(full(borrowed(cases(name), names, override))) > BOUND
+    assert reference(name, "full").deviation(full(borrowed(cases(name), {}))) < BOUND
 
 
 @pytest.mark.parametrize(
@@ -422,9 +421,9 @@ def test_scoring_order_does_not_matter_once_renormalised(cases: Cases, reference
     assert reference(name, "full").deviation(ours) < BOUND
 
 
-def swap(weight: Tensor, *sizes: int, dim: int = 0) -> None:
-    """Regroups a dimension: its index (a, b, …) becomes (b, a, …)."""
-    weight.copy_(weight.unflatten(dim, sizes).transpose(dim, dim + 1).flatten(dim, dim + len(sizes) - 1).contiguous())
+def swap(weight: Tensor, a: int, b: int) -> None:
+    """Regroups the rows of a weight, of which there are a · b · c: row (i, j, k) becomes row (j, i, k)."""
+    weight.copy_(weight.view(a, b, -1, weight.shape[1]).transpose(0, 1).reshape(weight.shape))
 
 
 @torch.no_grad()
@@ -433,8 +432,7 @@ def test_interleaved_pairs_of_permuted_channels_are_half_pairs(cases: Cases, ref
     ours = port(cases("llama-default"), "position.pairing=interleaved")
     for layer in ours.model.layers:
         for projection in (layer.attention.q, layer.attention.k):
-            heads = projection.weight.view(-1, 16, 72)
-            for head in heads:
+            for head in projection.weight.split(16):
                 swap(head, 2, 8)
     assert reference("llama-default", "full").deviation(full(ours)) < BOUND
 
@@ -444,8 +442,8 @@ def test_tiled_groups_of_permuted_heads_are_neighbours(cases: Cases, reference: 
     """Query head g of the group of key/value head k, 3·k + g, becomes head 2·g + k."""
     ours = port(cases("llama-default"), "attention.grouping=tiled")
     for layer in ours.model.layers:
-        swap(layer.attention.q.weight, 2, 3, 16)
-        swap(layer.attention.o.weight, 2, 3, 16, dim=1)
+        swap(layer.attention.q.weight, 2, 3)
+        swap(layer.attention.o.weight.T, 2, 3)
     assert reference("llama-default", "full").deviation(full(ours)) < BOUND
 
 

@@ -61,6 +61,17 @@ def test_all_problems_at_once_with_their_places() -> None:
     assert found == {("E101", 10, 23), ("E103", 3, 13), ("E104", 11, 45)}
 
 
+def test_a_typo_hides_no_impossible_combination() -> None:
+    """Every kind of problem in one file, the checks between fields included."""
+    text = (
+        SPEC.replace("kv_heads: 2", "kv_heads: 4")
+        .replace("kind: gated", "kind: moe, experts: 2, top_k: 3, router: {score: softmax, renormalize: true}")
+        .replace("dtype: float32", "dtype: float32\ndtpye: float16\nfamily: lama")
+        .replace("eps: 1e-6", "eps: small")
+    )
+    assert {d.code for d in problems(text)} == {"E101", "E103", "E201", "E204", "E208"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "code", "said"),
     [
@@ -77,7 +88,7 @@ def test_all_problems_at_once_with_their_places() -> None:
         ("name: a-model", 'name: "a\\nb"', "E104", "may hold only"),
         ("layers: 2", "layers: 99999", "E104", "less than or equal to 10000"),
         ("kv_heads: 2", "kv_heads: 4", "E201", "a divisor of 6"),
-        ("heads: 6", "heads: 5", "E203", "state attention.head_dim"),
+        ("heads: 6, kv_heads: 2", "heads: 5", "E203", "state attention.head_dim"),
         ("hidden_size: 48", "hidden_size: 42", "E202", "7 of 7 channels would rotate"),
         ("archc: 1", "archc: 1\nfamily: lama", "E208", "did you mean 'llama'?"),
     ],
@@ -196,9 +207,11 @@ def test_an_override_is_quoted_where_it_is_wrong() -> None:
 
 
 def test_rope_and_a_learned_table_do_not_mix() -> None:
-    mixed = KINDS.replace("position: {kind: rope, base: 10000}", "position: {kind: learned}").replace(
-        "position: {base: 500}", "position: {kind: rope, base: 500}"
-    ).replace("local+wide", "wide")
+    mixed = (
+        KINDS.replace("position: {kind: rope, base: 10000}", "position: {kind: learned}")
+        .replace("position: {base: 500}", "position: {kind: rope, base: 500}")
+        .replace("local+wide", "wide")
+    )
     (found,) = problems(mixed)
     assert found.code == "E207"
     assert found.span is not None
@@ -206,5 +219,5 @@ def test_rope_and_a_learned_table_do_not_mix() -> None:
 
 
 def test_identical_problems_of_several_kinds_are_said_once() -> None:
-    found = problems(KINDS.replace("heads: 6", "heads: 5"))
+    found = problems(KINDS.replace("heads: 6, kv_heads: 2", "heads: 5"))
     assert [d.code for d in found] == ["E203"]
