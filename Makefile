@@ -26,7 +26,8 @@ demo: venv
 	@$(BIN)/archc validate $(MODEL)
 
 test: lint
-	@$(BIN)/python -m pytest -q -n 2
+	@$(BIN)/archc fetch $(MODEL) >/dev/null
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 check: lint
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow"
