@@ -48,7 +48,7 @@ def _umask() -> int:
 
 
 def _unchanged(path: Path) -> bool:
-    """Whether the file is archc's own, byte for byte as its hash says."""
+    """Whether the file is archc's own, as its hash says. Line ends do not count: version control may convert them."""
     try:
         _, hash_line, body = path.read_text(encoding="utf-8").split("\n", 2)
     except (OSError, UnicodeDecodeError, ValueError):

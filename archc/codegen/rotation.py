@@ -34,7 +34,7 @@ class ScalingView:
     @property
     def parameters(self) -> list[str]:
         """The function's parameters."""
-        length = ["length: int"] if self.length_matters else []
+        length = ["length: Tensor"] if self.length_matters else []
         return ["base: float", "channels: int", *length, "device: torch.device"]
 
 

@@ -64,17 +64,18 @@ def test_rows_of_a_batch_decode_as_they_do_alone(cases: Cases) -> None:
 def test_stops_at_a_stop_id_and_fills_the_row(cases: Cases) -> None:
     model, prompt = cases("llama-default").port(), random_ids(3, 9)
     free = model.generate(prompt, 12)
-    stop, other = int(free[1, 9 + 3]), int(free[0, 9 + 7])
-    assert [(row[9:] == stop).any() for row in free] == [False, True, False], "choose another seed"
+    first, second, third = free[:, 9:].tolist()
+    at, stop = next(
+        (at, token) for at, token in enumerate(second) if at > 2 and token not in first + third + second[:at]
+    )
 
     ids = model.generate(prompt, 12, stop_ids=[stop])
     assert ids.shape == free.shape, "two rows have not ended"
-    assert torch.equal(ids[[0, 2]], free[[0, 2]])
-    assert ids[1, 9:].tolist() == free[1, 9:12].tolist() + [stop] * 9
+    assert ids[:, 9:].tolist() == [first, second[: at + 1] + [stop] * (11 - at), third]
 
-    alone = model.generate(prompt[1:2], 12, stop_ids=(other, stop))
-    assert alone[0].tolist() == free[1, : 9 + 4].tolist(), "the stop itself belongs to the answer"
-    assert model.generate(prompt, 12, stop_ids=()).tolist() == free.tolist()
+    alone = model.generate(prompt[1:2], 12, stop_ids=(first[0], stop))
+    assert alone[0, 9:].tolist() == second[: at + 1], "the stop itself belongs to the answer, and nothing after it"
+    assert torch.equal(model.generate(prompt, 12, stop_ids=()), free)
 
 
 # ---------------------------------------------------------------- sampling
@@ -100,17 +101,17 @@ def reference_distribution(logits: list[float], temperature: float, top_k: int |
 
 @pytest.mark.parametrize(
     ("temperature", "top_k", "top_p"),
-    [(1.0, None, None), (0.6, None, None), (2.5, 7, None), (1.3, None, 0.6), (1.3, 9, 0.7), (1.0, 500, 1.0)],
+    [(1.0, None, None), (0.6, None, None), (0.7, 7, None), (1.3, None, 0.6), (0.7, 9, 0.7), (1.0, 500, 1.0)],
 )
 def test_samples_follow_the_distribution(
     cases: Cases, temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
-    model, prompt = cases("llama-default").port(), random_ids(1, 9)
+    model, prompt = cases("llama-default").port(), random_ids(1, 3)
     with torch.no_grad():
         logits = model(prompt)[0, -1].tolist()
     expected = reference_distribution(logits, temperature, top_k, top_p)
     others = [
-        reference_distribution(logits, temperature * 1.25, top_k, top_p),
+        reference_distribution(logits, temperature * 1.5, top_k, top_p),
         reference_distribution(logits, temperature, 4, top_p),
         reference_distribution(logits, temperature, top_k, 0.4),
     ]
@@ -202,7 +203,7 @@ def test_a_fresh_model_learns(cases: Cases, name: str) -> None:
     losses = []
     for _ in range(12):
         loss = model.loss(ids, ids)
-        losses.append(float(loss))
+        losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -290,7 +291,7 @@ def test_a_wrong_checkpoint_is_refused_by_name(
 
 
 def test_a_folder_without_weights_is_refused(cases: Cases, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="model.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
         cases("llama-default").module.Model.from_pretrained(tmp_path)
 
 
@@ -381,6 +382,15 @@ def test_a_design_without_a_family_round_trips(tmp_path: Path, name: str) -> Non
 
 
 # ---------------------------------------------------------------- the file itself
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama-dynamic", "llama-longrope", "gemma2", "gemma3_text"])
+def test_compiles_as_one_graph(cases: Cases, name: str) -> None:
+    """Mixtures do not: which experts run depends on the tokens."""
+    model, ids = cases(name).port(), random_ids(2, 20)
+    compiled: Any = torch.compile(model, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        assert torch.equal(compiled(ids), model(ids))
 
 
 def test_the_file_is_a_command(cases: Cases, tmp_path: Path) -> None:
