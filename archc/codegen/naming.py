@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 LINE = 88
-_LONGEST_PREFIX = 12
+LONGEST_CONSTANT_PREFIX = 12
+LONGEST_CLASS_PREFIX = 40
 _LONGEST_LABEL = 40
 T = TypeVar("T", bound=Hashable)
 
@@ -56,8 +57,8 @@ def labels(kinds: Iterable[str]) -> Mapping[str, str]:
 class Variant(Generic[T]):
     """One of several forms that a thing takes in a model, and the kinds of layer that have it.
 
-    `prefix` is empty when there is only one form: Attention, HEADS. Else it is the first kind's
-    name: LocalAttention, LOCAL_HEADS.
+    `prefix` is empty when there is only one form: Attention, HEADS. Else it comes from the names
+    of the kinds: LocalAttention, LOCAL_HEADS.
     """
 
     value: T
@@ -80,20 +81,39 @@ class Variant(Generic[T]):
         return _camel(self.prefix)
 
 
-def variants(pairs: Iterable[tuple[str, T]]) -> list[Variant[T]]:
-    """Groups (kind, value) pairs by value, in order of first use."""
+def variants(pairs: Iterable[tuple[str, T]], longest: int = LONGEST_CONSTANT_PREFIX) -> list[Variant[T]]:
+    """Groups (kind, value) pairs by value, in order of first use, and names the groups."""
     kinds_of: dict[T, list[str]] = {}
     for kind, value in pairs:
         kinds = kinds_of.setdefault(value, [])
         if kind not in kinds:
             kinds.append(kind)
-    if len(kinds_of) <= 1:
-        return [Variant(value, tuple(kinds), "") for value, kinds in kinds_of.items()]
-    names = ["_".join(words(kinds[0])) for kinds in kinds_of.values()]
-    distinct = len({_camel(name) for name in names}) == len(names)
-    if not distinct or not all(name.isidentifier() and len(name) <= _LONGEST_PREFIX for name in names):
+    groups = list(kinds_of.values())
+    names = [""] if len(groups) == 1 else [_name(group, groups) for group in groups]
+    if len(groups) > 1 and not _serve(names, longest):
         names = [f"kind{number}" for number in range(1, len(names) + 1)]
     return [Variant(value, tuple(kinds), name) for (value, kinds), name in zip(kinds_of.items(), names, strict=True)]
+
+
+def _name(group: Sequence[str], groups: Iterable[Sequence[str]]) -> str:
+    """A word that all kinds of the group have and no other kind has; else the name of its first kind."""
+    others = {word for other in groups if other is not group for kind in other for word in words(kind)}
+    for word in words(group[0]):
+        if word not in others and word.isidentifier() and all(word in words(kind) for kind in group):
+            return word
+    return "_".join(words(group[0]))
+
+
+def _serve(names: Sequence[str], longest: int) -> bool:
+    """Whether names can be prefixes: short, no two alike as classes, none that begins another.
+
+    X_ before KV_HEADS and X_KV_ before HEADS would be the same constant.
+    """
+    if not all(name.isidentifier() and len(name) <= longest for name in names):
+        return False
+    if len({_camel(name) for name in names}) < len(names):
+        return False
+    return not any(longer.startswith(f"{name}_") for name in names for longer in names)
 
 
 def _camel(name: str) -> str:

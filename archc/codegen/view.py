@@ -23,7 +23,7 @@ from archc.codegen.constants import (
     size_constants,
     window_constants,
 )
-from archc.codegen.naming import LINE, Variant, labels, literal, variants
+from archc.codegen.naming import LINE, LONGEST_CLASS_PREFIX, Variant, labels, literal, variants
 from archc.codegen.norms import NormCall, NormClass, Norms
 from archc.codegen.rotation import RopeView, ScalingView, Turn, rope_views, scaling_variants, turn_of, turn_variants
 from archc.parts.experts import Experts
@@ -235,7 +235,7 @@ def build_view(architecture: Architecture) -> ModuleView:
     shapes = variants((kind, (layer.mixer.kv_heads, layer.mixer.head_dim)) for kind, layer in by_kind.items())
     mixers = variants((kind, _without_arguments(layer.mixer)) for kind, layer in by_kind.items())
     ffns = variants((kind, layer.ffn) for kind, layer in by_kind.items())
-    layers = variants((kind, _without_windows(layer)) for kind, layer in by_kind.items())
+    layers = variants(((kind, _without_windows(layer)) for kind, layer in by_kind.items()), LONGEST_CLASS_PREFIX)
 
     mixer_views = {variant.value: _mixer(variant, norms, turns) for variant in mixers}
     ffn_views = {variant.value: _ffn(variant) for variant in ffns}

@@ -184,6 +184,16 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
             a_="{ffn: {kind: mlp, width: 60}}",
         ),
     ),
+    "names-that-collide-as-classes": (  # A1Attention twice
+        layers(
+            "a_1, a1, a_2", a_1="{attention: {heads: 4}}", a1="{attention: {heads: 8}}", a_2="{attention: {heads: 2}}"
+        ),
+    ),
+    "names-that-collide-as-constants": (  # x_ + kv_heads, x_kv_ + heads
+        layers(
+            "x, kv, x_kv", x="{attention: {heads: 4}}", kv="{attention: {heads: 8}}", x_kv="{attention: {heads: 2}}"
+        ),
+    ),
     "names-that-collide-as-sums": (
         layers(
             "a+b, a_b, b", a="{attention: {window: 5}}", b="{position: {base: 700}}", a_b="{attention: {window: 9}}"

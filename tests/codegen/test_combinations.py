@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,17 @@ def test_a_file_that_is_not_formatted_is_named(tmp_path: Path) -> None:
     assert "quotes.py" in complaints
     assert "imports.py" in complaints
     assert "good.py" not in complaints
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_is_given_twice(name: str) -> None:
+    given = []
+    for node in ast.parse(generate(combination(name))).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            given.append(node.name)
+        elif isinstance(node, ast.Assign):
+            given += [ast.unparse(target) for target in node.targets]
+    assert len(given) == len(set(given))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,7 +22,7 @@ NAME = "smollm2-135m"
 # The first thing to know about the history of lighthouses is
 PROMPT = [504, 808, 2775, 288, 699, 563, 260, 1463, 282, 303, 11935, 10483, 314]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
 
 
 @pytest.fixture(scope="module")
