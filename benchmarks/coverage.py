@@ -12,10 +12,11 @@ from pathlib import Path
 
 import torch
 import transformers
+from transformers.utils import logging
+
 from archc.architecture import compile_text
 from archc.validation.gate import GateResult, run_gate
 from tests.tiny import TINY, Tiny
-from transformers.utils import logging
 
 MISTAKE = "norm.eps=1e-3"  # for 3e-3
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from archc.architecture import compile_text
 from archc.spec.diagnostics import SpecError
 

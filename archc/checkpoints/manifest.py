@@ -8,12 +8,12 @@ with the headers of a checkpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from archc.architecture.model import Architecture
 from archc.errors import ArchcError
-from archc.families import Family, Module, PerExpert, family
+from archc.families import Family, PerExpert, family
 from archc.parts.base import Tensor
 
 _NUMBER = re.compile(r"(?<=\.)[0-9]+(?=\.|$)")
@@ -39,22 +39,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything a checkpoint must hold, and what it may hold besides.
+    """Where everything that a checkpoint holds goes, as patterns: their number does not grow with the model.
 
     `optional` are name patterns of tensors that may be stored and are not read: a tied head, old buffers.
     """
 
     table: tuple[TableRow, ...]
-    entries: Mapping[str, Entry]
     optional: tuple[str, ...]
     optional_prefix: str
 
     def normal(self, stored: str) -> str:
-        """A stored name as the entries have it: with the prefix that a checkpoint may leave out."""
-        if stored in self.entries or stored.startswith(self.optional_prefix):
-            return stored
+        """A stored name with the prefix that a checkpoint may leave out."""
+        known = {row.stored for row in self.table}.union(self.optional)
         longer = self.optional_prefix + stored
-        return longer if longer in self.entries or pattern_of(longer) in self.optional else stored
+        return longer if pattern_of(stored) not in known and pattern_of(longer) in known else stored
 
 
 class UnstorableError(ArchcError):
@@ -76,65 +74,55 @@ def pattern_of(name: str) -> str:
 def build_manifest(architecture: Architecture) -> Manifest:
     """The manifest of an Architecture. Raises UnstorableError where its family has no name for a tensor.
 
-    A design without a family is stored under the generated module's own names.
+    A design without a family is stored under the generated module's own names, experts stacked as it holds them.
     """
-    tensors = {tensor.name: tensor for tensor in architecture.tensors()}
-    kin = family(architecture.family) if architecture.family else _own_names(tensors)
-    table = tuple(_rows(kin, {pattern_of(name) for name in tensors}))
-    entries = {entry.name: entry for row in table for entry in _entries(row, tensors, len(architecture.layers))}
-    homeless = sorted(set(tensors) - {fill for entry in entries.values() for fill in entry.fills})
+    parameters = dict.fromkeys(pattern_of(tensor.name) for tensor in architecture.tensors())
+    if architecture.family is None:
+        return Manifest(tuple(TableRow(name, (name,)) for name in parameters), (), "")
+    kin = family(architecture.family)
+    table = tuple(_rows(kin, parameters.keys()))
+    homeless = sorted(parameters.keys() - {fill for row in table for fill in row.fills})
     if homeless:
         raise UnstorableError(
-            f"the family {kin.model_type} stores no {homeless[0]} ({len(homeless)} such tensors; see `archc explain E209`)",
-            "change the spec, or leave family out to store a design under its own names",
+            f"the family {kin.model_type} stores no {homeless[0]}",
+            "change the spec, or leave family out to store a design under its own names; see `archc explain E209`",
         )
     optional = list(kin.ignored)
     if architecture.head.tied:
-        heads = [rule.stored for rule in kin.rules if rule.fills == ("head",)]
-        optional += [f"{stored}.weight" for stored in heads]
-    return Manifest(table, entries, tuple(optional), kin.optional_prefix)
+        optional += [f"{rule.stored}.weight" for rule in kin.rules if rule.fills == ("head",)]
+    return Manifest(table, tuple(optional), kin.optional_prefix)
 
 
-def _own_names(tensors: Mapping[str, Tensor]) -> Family:
-    stems = dict.fromkeys(re.sub(r"\.(weight|bias)$", "", pattern_of(name)) for name in tensors)
-    stacked = {pattern_of(t.name) for t in tensors.values() if t.slices_used is not None}
-    return Family(
-        "(own names)",
-        tuple(
-            PerExpert(f"{stem}.E", (stem,)) if stem in stacked else Module(stem, (stem,))
-            for stem in (*stems, *(["head"] if "head.weight" not in tensors else []))
-        ),
-    )
-
-
-def _rows(kin: Family, parameters: set[str]) -> Iterator[TableRow]:
+def _rows(kin: Family, parameters: Set[str]) -> Iterator[TableRow]:
     """The family's rules, narrowed to what the Architecture has."""
     for rule in kin.rules:
         if isinstance(rule, PerExpert):
-            if parameters.issuperset(rule.fills):
+            if parameters >= set(rule.fills):
                 yield TableRow(rule.stored, rule.fills)
             continue
         for suffix in ("weight", "bias"):
             fills = tuple(f"{fill}.{suffix}" for fill in rule.fills)
-            if parameters.issuperset(fills):
+            if parameters >= set(fills):
                 yield TableRow(f"{rule.stored}.{suffix}", fills, rule.transposed and suffix == "weight")
 
 
-def _entries(row: TableRow, tensors: Mapping[str, Tensor], layers: int) -> Iterator[Entry]:
-    """One entry per layer (and expert) whose tensors the row fills."""
-    for layer in range(layers) if ".N." in row.stored else range(1):
-        names = tuple(fill.replace(".N.", f".{layer}.") for fill in row.fills)
-        if names[0] not in tensors:
-            continue
-        fills = [tensors[name] for name in names]
-        stored = row.stored.replace(".N.", f".{layer}.")
-        if fills[0].slices_used is not None:
-            for expert in range(fills[0].shape[0]):
-                yield Entry(_numbered(stored, expert), fills[0].shape[1:], names)
-            continue
-        shape = (sum(tensor.shape[0] for tensor in fills), *fills[0].shape[1:])
-        yield Entry(stored, shape[::-1] if row.transposed else shape, names)
+def stored_entries(architecture: Architecture, manifest: Manifest) -> Iterator[Entry]:
+    """Every stored tensor: one entry per layer, and per expert where experts are stored one by one."""
+    tensors = {tensor.name: tensor for tensor in architecture.tensors()}
+    for row in manifest.table:
+        for layer in range(len(architecture.layers)) if ".N." in row.stored else range(1):
+            yield from _entries(row, layer, tensors)
 
 
-def _numbered(stored: str, expert: int) -> str:
-    return re.sub(r"\.E(?=\.|$)", f".{expert}", stored)
+def _entries(row: TableRow, layer: int, tensors: Mapping[str, Tensor]) -> Iterator[Entry]:
+    names = tuple(fill.replace(".N.", f".{layer}.") for fill in row.fills)
+    if not tensors.keys() >= set(names):
+        return
+    fills = [tensors[name] for name in names]
+    stored = row.stored.replace(".N.", f".{layer}.")
+    if ".E." in stored:
+        for expert in range(fills[0].shape[0]):
+            yield Entry(stored.replace(".E.", f".{expert}."), fills[0].shape[1:], names)
+        return
+    shape = (sum(tensor.shape[0] for tensor in fills), *fills[0].shape[1:])
+    yield Entry(stored, shape[::-1] if row.transposed else shape, names)

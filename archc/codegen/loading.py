@@ -62,7 +62,7 @@ def loader_view(architecture: Architecture) -> LoaderView:
         redundant_words=_redundant_words(architecture, manifest),
         prefix=manifest.optional_prefix,
         complete_prefixes=_complete_prefixes(manifest),
-        layers_differ=_layers_differ(manifest, len(architecture.layers)),
+        layers_differ=_layers_differ(architecture, manifest),
     )
     assert not (view.fused and view.experts), "loader.py.j2 reads experts one by one, with one parameter each"
     return view
@@ -81,8 +81,9 @@ def _complete_prefixes(manifest: Manifest) -> tuple[str, ...]:
     return tuple(dict.fromkeys((manifest.optional_prefix, *firsts))) if manifest.optional_prefix else ()
 
 
-def _layers_differ(manifest: Manifest, layers: int) -> bool:
+def _layers_differ(architecture: Architecture, manifest: Manifest) -> bool:
     """Whether some row of the table is not stored for every layer."""
-    rows = {row.stored.replace(_EXPERT, ".0.") for row in manifest.table if _LAYER in row.stored}
-    wanted = {row.replace(_LAYER, f".{layer}.") for row in rows for layer in range(layers)}
-    return not wanted <= manifest.entries.keys()
+    names = {tensor.name for tensor in architecture.tensors()}
+    fills = [fill for row in manifest.table for fill in row.fills if _LAYER in fill]
+    layers = range(len(architecture.layers))
+    return any(fill.replace(_LAYER, f".{layer}.") not in names for fill in fills for layer in layers)

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
 from archc.checkpoints.headers import read_checkpoint, read_config
-from archc.checkpoints.manifest import build_manifest
 from archc.parts.experts import Experts
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.invariants import Invariant, check_invariants
@@ -64,7 +63,7 @@ def run_gate(compiled: Compiled, folder: Path, text: Path, step: Step) -> GateRe
     start = time.perf_counter()
     step("checkpoint headers")
     read_config(folder)
-    manifest = compare_manifest(build_manifest(architecture), read_checkpoint(folder))
+    manifest = compare_manifest(architecture, read_checkpoint(folder))
     result = GateResult(
         spec_name=architecture.name,
         spec_sha256=hashlib.sha256(repr(architecture).encode()).hexdigest(),

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from archc.architecture.model import Architecture
 from archc.checkpoints.headers import StoredTensor
-from archc.checkpoints.manifest import Manifest, pattern_of
+from archc.checkpoints.manifest import build_manifest, pattern_of, stored_entries
+
+_MOST_MISSING = 1000
+"""Where so much is missing, the rest is not counted: a spec can declare more tensors than fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +37,26 @@ class ManifestResult:
         return not (self.missing or self.unexpected or self.wrong_shape)
 
 
-def compare_manifest(manifest: Manifest, stored: Mapping[str, StoredTensor]) -> ManifestResult:
-    """The headers of a checkpoint against a manifest."""
+def compare_manifest(architecture: Architecture, stored: Mapping[str, StoredTensor]) -> ManifestResult:
+    """The headers of a checkpoint against what an Architecture declares."""
+    manifest = build_manifest(architecture)
     found = {manifest.normal(name): tensor for name, tensor in stored.items()}
-    extra = sorted(set(found) - set(manifest.entries))
+    declared: set[str] = set()
+    missing: list[str] = []
+    wrong_shape: list[WrongShape] = []
+    for entry in stored_entries(architecture, manifest):
+        declared.add(entry.name)
+        if entry.name not in found:
+            missing.append(entry.name)
+            if len(missing) == _MOST_MISSING:
+                break
+        elif found[entry.name].shape != entry.shape:
+            wrong_shape.append(WrongShape(entry.name, entry.shape, found[entry.name].shape))
+    extra = sorted(found.keys() - declared) if len(missing) < _MOST_MISSING else []
     unread = tuple(name for name in extra if pattern_of(name) in manifest.optional)
     return ManifestResult(
-        missing=tuple(sorted(set(manifest.entries) - set(found))),
+        missing=tuple(sorted(missing)),
         unexpected=tuple(name for name in extra if name not in unread),
-        wrong_shape=tuple(
-            WrongShape(name, entry.shape, found[name].shape)
-            for name, entry in manifest.entries.items()
-            if name in found and found[name].shape != entry.shape
-        ),
+        wrong_shape=tuple(wrong_shape),
         unread=unread,
     )

@@ -16,7 +16,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import DynamicCache
 
-from archc.checkpoints.manifest import Manifest, pattern_of
+from archc.architecture import Architecture
+from archc.checkpoints.manifest import build_manifest, pattern_of, stored_entries
 from tests.codegen.support import random_ids
 
 TOKENS = 40
@@ -86,7 +87,7 @@ class Generated:
     """The port."""
 
     model: Any
-    manifest: Manifest
+    architecture: Architecture
 
     def logits(
         self, ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None, cache: Any = None
@@ -109,14 +110,15 @@ class Generated:
     def gradients(self, ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
         model = copy.deepcopy(self.model)
         model.loss(ids, labels).backward()
-        return as_stored({name: parameter.grad for name, parameter in model.named_parameters()}, self.manifest)
+        return as_stored({name: parameter.grad for name, parameter in model.named_parameters()}, self.architecture)
 
 
-def as_stored(parameters: Mapping[str, Tensor], manifest: Manifest) -> dict[str, Tensor]:
+def as_stored(parameters: Mapping[str, Tensor], architecture: Architecture) -> dict[str, Tensor]:
     """Tensors of a generated module under the names and in the layout of a checkpoint."""
+    manifest = build_manifest(architecture)
     transposed = {row.stored for row in manifest.table if row.transposed}
     stored = {}
-    for entry in manifest.entries.values():
+    for entry in stored_entries(architecture, manifest):
         tensor = torch.cat([parameters[name] for name in entry.fills])
         if len(entry.shape) < tensor.ndim:
             expert = re.findall(r"\.(\d+)\.", entry.name)[-1]

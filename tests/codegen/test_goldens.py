@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from archc.architecture import compile_spec
-from archc.checkpoints.manifest import build_manifest
 from archc.codegen import generate
 from archc.spec.load import shipped_names
 from tests.codegen.combinations import COMBINATIONS, combination
@@ -142,11 +141,11 @@ def test_golden_computes_what_hugging_face_does(tmp_path: Path, name: str, compa
     """The golden's very text, its sizes replaced; with one word of it changed, it does not."""
     compare, shrunk = COMPARISONS[comparison], SHRUNK[name]
     measured = measure(shrunk.hf.save(tmp_path), lambda hf: compare(HuggingFace(hf)))
-    manifest = build_manifest(compile_spec(name).architecture)
+    architecture = compile_spec(name).architecture
 
     def deviation(text: str) -> float:
         model = import_text(shrink(text, shrunk.sizes), tmp_path).Model.from_pretrained(tmp_path)
-        return measured.deviation(compare(Generated(model, manifest)))
+        return measured.deviation(compare(Generated(model, architecture)))
 
     text = (GOLDENS / golden_name(name)).read_text(encoding="utf-8")
     assert deviation(text) < BOUND

@@ -15,7 +15,6 @@ import pytest
 from torch import Tensor
 
 from archc.architecture import compile_text
-from archc.checkpoints.manifest import Manifest
 from archc.codegen import generate
 from tests.codegen.comparisons import COMPARISONS, Generated, HuggingFace
 from tests.codegen.support import import_text
@@ -25,7 +24,6 @@ from tests.tiny import BY_NAME, Tiny
 BASE = BY_NAME["llama-default"].config
 ROPE = {"rope_type": "default", "rope_theta": 5300.0}
 HALF_ROPE = ROPE | {"partial_rotary_factor": 0.5}
-NOTHING = Manifest((), {}, (), "")
 
 # What transformers calls a module, and what a generated model does.
 NAMES = {
@@ -232,14 +230,15 @@ def port(name: str, hf: Any, folder: Path, *overrides: str) -> Generated:
     """The generated model of the spec with overrides, with transformers' weights."""
     header = {"archc": "1", "name": name, "vocab_size": "211", "hidden_size": "72", "context": "96", "dtype": "float32"}
     text = "".join(f"{key}: {value}\n" for key, value in (header | DEFAULTS | OTHERS[name].spec).items())
-    model = import_text(generate(compile_text(text, name, overrides).architecture), folder).Model().eval()
+    architecture = compile_text(text, name, overrides).architecture
+    model = import_text(generate(architecture), folder).Model().eval()
     given = weights(hf)
     if "layers.0.norm.weight" in model.state_dict():
         given = {name.replace(".attention_norm.", ".norm."): tensor for name, tensor in given.items()}
     unused = given.keys() - model.state_dict().keys()
     assert all(name == "head.weight" or name.endswith("e_score_correction_bias") for name in unused)
     model.load_state_dict({name: given[name] for name in model.state_dict()})
-    return Generated(model, NOTHING)
+    return Generated(model, architecture)
 
 
 def reference(name: str) -> Any:

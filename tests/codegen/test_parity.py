@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archc.checkpoints.manifest import UnstorableError, build_manifest
+from archc.checkpoints.manifest import UnstorableError
 from tests.codegen.comparisons import (
     COMPARISONS,
     LENGTHS,
@@ -54,7 +54,7 @@ def reference(cases: Cases) -> Reference:
 
 
 def port(case: Case, *overrides: str) -> Generated:
-    return Generated(case.port(*overrides), build_manifest(case.architecture))
+    return Generated(case.port(*overrides), case.architecture)
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -101,7 +101,7 @@ def test_agrees_in_bfloat16(cases: Cases, name: str) -> None:
     case = cases(name)
     measured = measure(copy.deepcopy(case.hf).to(torch.bfloat16), lambda hf: full(HuggingFace(hf)))
     model = case.module.Model.from_pretrained(case.folder, dtype=torch.bfloat16)
-    ours = full(Generated(model, build_manifest(case.architecture)))
+    ours = full(Generated(model, case.architecture))
     assert ours["logits"].dtype == torch.bfloat16
     assert measured.deviation(ours) < BOUND
 
@@ -257,7 +257,7 @@ def borrowed(case: Case, names: dict[str, str], *overrides: str) -> Generated:
         weight = weights[".".join(names.get(word, word) for word in name.split("."))]
         filled[name] = weight.repeat(len(wanted) // len(weight)) if weight.ndim == 1 else weight
     model.load_state_dict(filled)
-    return Generated(model.eval(), build_manifest(case.architecture))
+    return Generated(model.eval(), case.architecture)
 
 
 AFTER = {"attention_post_norm": "attention_norm", "ffn_post_norm": "ffn_norm"}
@@ -387,14 +387,14 @@ def test_wrong_use_is_seen(
     cases: Cases, reference: Reference, kind: type[Generated], comparison: str, name: str
 ) -> None:
     right = port(cases(name))
-    ours = COMPARISONS[comparison](kind(right.model, right.manifest))
+    ours = COMPARISONS[comparison](kind(right.model, right.architecture))
     assert reference(name, comparison).deviation(ours) > BOUND
 
 
 def test_right_padding_hides_nothing_from_the_tokens_before_it(cases: Cases, reference: Reference) -> None:
     """Why `Unmasked` has no row above for padding on the right: no token there looks at it."""
     right = port(cases("llama-default"))
-    ours = COMPARISONS["right_padded"](Unmasked(right.model, right.manifest))
+    ours = COMPARISONS["right_padded"](Unmasked(right.model, right.architecture))
     assert reference("llama-default", "right_padded").deviation(ours) < BOUND
 
 

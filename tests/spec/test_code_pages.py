@@ -122,7 +122,7 @@ def test_the_example_of_e209_has_no_place_in_its_family() -> None:
     found = shipped("E209")
     with pytest.raises(UnstorableError, match="E209"):
         build_manifest(compile_text(found.yaml("Example")).architecture)
-    assert build_manifest(compile_text(found.yaml("Instead")).architecture).entries
+    assert build_manifest(compile_text(found.yaml("Instead")).architecture).table
 
 
 @pytest.mark.parametrize(("section", "holds"), [("Example", False), ("Instead", True)])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from archc import resources
 from archc.architecture import compile_spec
 from archc.checkpoints.cache import checkpoint_folder
