@@ -17,7 +17,8 @@ import click
 
 from archc import __version__
 from archc.cli.options import STDOUT
-from archc.errors import IncompleteError, UsageError
+from archc.errors import UsageError
+from archc.files import write_whole
 from archc.spec.diagnostics import Diagnostic, quoted, render
 
 MARK = "generated"
@@ -41,37 +42,6 @@ def emit_json(document: Mapping[str, object], target: str, *, force: bool = Fals
         )
     marked = {**document, MARK: {"by": f"archc {__version__}", "sha256": _digest(document)}}
     write_whole(path, _text(marked).encode())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: it is either as it was before, or complete. Raises IncompleteError when it cannot be.
-
-    What is no regular file (a pipe, /dev/stdout) is written to as it is.
-    """
-    import tempfile  # costs a tenth of a report, which mostly goes to standard output
-
-    try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)
-            return
-        real = path.resolve()  # a link keeps leading to the file
-        mode = real.stat().st_mode & 0o777 if real.exists() else 0o666 & ~_umask()
-        handle, name = tempfile.mkstemp(prefix=f".{real.name[:40]}.", dir=real.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(name).chmod(mode)
-            Path(name).replace(real)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise IncompleteError(
-            f"cannot write {quoted(str(path), 200)}: {reason}", "choose a place that exists and that you may write to"
-        ) from None
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
@@ -110,9 +80,3 @@ def _is_own(path: Path) -> bool:
         return False
     mark = document.pop(MARK, None)
     return isinstance(mark, dict) and mark.get("sha256") == _digest(document)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,14 +1,13 @@
-"""Writing files for a user: atomically, and never over somebody's own work."""
+"""Writing a generated module, and never over somebody's own work."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 
 from archc.codegen.module import HASH_LINE
-from archc.errors import IncompleteError, UsageError
+from archc.errors import UsageError
+from archc.files import write_whole
 
 
 def write_generated(text: str, path: Path, *, force: bool = False) -> None:
@@ -21,30 +20,7 @@ def write_generated(text: str, path: Path, *, force: bool = False) -> None:
         raise UsageError(f"{path} is a folder", "name a file")
     if path.exists() and not force and not _unchanged(path):
         raise UsageError(f"{path} exists and is not an unchanged file of archc's", "choose another name, or --force")
-    write_atomically(text, path)
-
-
-def write_atomically(text: str, path: Path) -> None:
-    """Replaces `path` with `text` in one step. Raises IncompleteError, leaving nothing half-written."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink()
-            raise
-    except OSError as error:
-        raise IncompleteError(f"cannot write {path}: {error.strerror}", "choose a place that can be written") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(path, text.encode())
 
 
 def _unchanged(path: Path) -> bool:

@@ -8,8 +8,9 @@ import click
 import pytest
 
 from archc.cli.options import json_option, settle_json, spec_argument
-from archc.cli.output import emit_json, write_whole
+from archc.cli.output import emit_json
 from archc.errors import IncompleteError, UsageError
+from archc.files import write_whole
 from tests.cli.runner import archc
 
 DOCUMENT = {"name": "ü", "share": 0.1, "list": [1, None, True]}

@@ -12,8 +12,8 @@ import pytest
 
 from archc.architecture import compile_spec
 from archc.codegen import generate, write_generated
-from archc.codegen.output import write_atomically
 from archc.errors import IncompleteError, UsageError
+from archc.files import write_whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,7 +116,7 @@ def test_refuses_a_folder(tmp_path: Path, text: str, force: bool) -> None:
 def test_says_when_it_cannot_write(tmp_path: Path, text: str) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "missing" / "model.py", tmp_path / "file" / "model.py"):
-        with pytest.raises(IncompleteError, match=f"cannot write {path}: .+; choose a place that can be written"):
+        with pytest.raises(IncompleteError, match=f"cannot write '{path}': .+; choose a place that exists"):
             write_generated(text, path)
     assert entries(tmp_path) == ["file"]
 
@@ -152,7 +152,7 @@ def test_leaves_nothing_behind_when_it_is_interrupted(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(Path, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_atomically("text", tmp_path / "model.py")
+        write_whole(tmp_path / "model.py", b"text")
     assert entries(tmp_path) == []
 
 
