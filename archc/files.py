@@ -4,10 +4,36 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from archc.errors import IncompleteError
+from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
+
+_MAX_OLD_BYTES = 2**28
+
+
+def replace_own(path: Path, content: bytes, is_own: Callable[[bytes], bool], *, force: bool = False) -> None:
+    """Write a file whole. One that exists is replaced only if archc wrote it and nobody changed it since.
+
+    `is_own` says so of the old content. Raises UsageError where it is somebody else's (unless `force`), and
+    IncompleteError where it cannot be written; either way nothing has changed.
+    """
+    if path.is_dir():
+        raise UsageError(f"{quoted(str(path), 200)} is a folder", "name a file")
+    if path.is_file() and not force and not _holds(path, is_own):
+        raise UsageError(
+            f"{quoted(str(path), 200)} exists, and archc did not write it or it was changed since",
+            "choose another name, or add --force",
+        )
+    write_whole(path, content)
+
+
+def _holds(path: Path, is_own: Callable[[bytes], bool]) -> bool:
+    try:
+        return path.stat().st_size <= _MAX_OLD_BYTES and is_own(path.read_bytes())
+    except OSError:
+        return False
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -15,7 +41,6 @@ def write_whole(path: Path, content: bytes) -> None:
 
     What is no regular file (a pipe, /dev/stdout) is written to as it is.
     """
-
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(content)

@@ -23,7 +23,7 @@ MISTAKE = "norm.eps=1e-3"  # for 3e-3
 
 def gate(tiny: Tiny, folder: Path, *overrides: str) -> GateResult:
     """One run of the gate, without a text."""
-    return run_gate(compile_text(tiny.text(), tiny.name, overrides), folder, Path(__file__), lambda _step: None)
+    return run_gate(compile_text(tiny.text(), tiny.name, overrides), folder, lambda _step: None)
 
 
 def main() -> None:

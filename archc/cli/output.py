@@ -17,12 +17,10 @@ import click
 
 from archc import __version__
 from archc.cli.options import STDOUT
-from archc.errors import UsageError
-from archc.files import write_whole
-from archc.spec.diagnostics import Diagnostic, quoted, render
+from archc.files import replace_own
+from archc.spec.diagnostics import Diagnostic, render
 
 MARK = "generated"
-_MAX_OLD_BYTES = 2**28
 
 
 def emit_json(document: Mapping[str, object], target: str, *, force: bool = False) -> None:
@@ -34,14 +32,8 @@ def emit_json(document: Mapping[str, object], target: str, *, force: bool = Fals
     if target == STDOUT:
         click.echo(_text(document).encode(), nl=False)
         return
-    path = Path(target)
-    if not force and path.exists() and not _is_own(path):
-        raise UsageError(
-            f"{quoted(target, 200)} exists, and archc did not write it or it was changed since",
-            "choose another name, or add --force",
-        )
     marked = {**document, MARK: {"by": f"archc {__version__}", "sha256": _digest(document)}}
-    write_whole(path, _text(marked).encode())
+    replace_own(Path(target), _text(marked).encode(), _is_own, force=force)
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
@@ -66,15 +58,11 @@ def _digest(document: Mapping[str, object]) -> str:
     return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _is_own(path: Path) -> bool:
-    """Whether archc wrote this file and nobody changed it since. What is no regular file has nothing to lose."""
-    if not path.is_file():
-        return not path.is_dir()
+def _is_own(content: bytes) -> bool:
+    """Whether archc wrote this document and nobody changed it since."""
     try:
-        if path.stat().st_size > _MAX_OLD_BYTES:
-            return False
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        document = json.loads(content)
+    except (ValueError, RecursionError):
         return False
     if not isinstance(document, dict):
         return False

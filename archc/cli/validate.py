@@ -9,9 +9,10 @@ import click
 
 from archc.cli.options import json_option, set_option
 from archc.cli.output import emit_json, print_diagnostics
-from archc.errors import IncompleteError
+from archc.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
+    from archc.architecture import Compiled
     from archc.validation.gate import GateResult
     from archc.validation.validator import Validator
 
@@ -54,9 +55,7 @@ def _folder(validator: Validator, weights: str | None) -> Path:
     if weights is not None:
         return Path(weights)
     if validator.weights is None:
-        raise click.UsageError(
-            f"{validator.name} names no weights: add --weights DIR, a Hugging Face checkpoint folder."
-        )
+        raise UsageError(f"{validator.name} names no weights", "add --weights DIR, a Hugging Face checkpoint folder")
     if validator.package is not None and not validator.weights.exists():
         raise IncompleteError(
             f"the weights of {validator.name} are not here yet", f"run `archc fetch {validator.name}`"
@@ -64,15 +63,13 @@ def _folder(validator: Validator, weights: str | None) -> Path:
     return validator.weights
 
 
-def _run(validator: Validator, compiled: object, folder: Path) -> GateResult:
-    from archc.architecture import Compiled
+def _run(validator: Validator, compiled: Compiled, folder: Path) -> GateResult:
     from archc.cli.progress import progress_bar
 
     try:
         from archc.validation.gate import run_gate
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
-    assert isinstance(compiled, Compiled)
     with progress_bar() as progress:
         task = progress.add_task("", total=None)
-        return run_gate(compiled, folder, validator.text, lambda step: progress.update(task, description=step))
+        return run_gate(compiled, folder, lambda step: progress.update(task, description=step), text=validator.text)

@@ -6,8 +6,7 @@ import hashlib
 from pathlib import Path
 
 from archc.codegen.module import HASH_LINE
-from archc.errors import UsageError
-from archc.files import write_whole
+from archc.files import replace_own
 
 
 def write_generated(text: str, path: Path, *, force: bool = False) -> None:
@@ -16,17 +15,13 @@ def write_generated(text: str, path: Path, *, force: bool = False) -> None:
     Raises UsageError where `path` holds something else (unless `force`), IncompleteError where it
     cannot be written; either way nothing has changed.
     """
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder", "name a file")
-    if path.exists() and not force and not _unchanged(path):
-        raise UsageError(f"{path} exists and is not an unchanged file of archc's", "choose another name, or --force")
-    write_whole(path, text.encode())
+    replace_own(path, text.encode(), _unchanged, force=force)
 
 
-def _unchanged(path: Path) -> bool:
-    """Whether the file is archc's own, as its hash says. Line ends do not count: version control may convert them."""
+def _unchanged(content: bytes) -> bool:
+    """Whether a file is archc's own, as its hash says. Line ends do not count: version control may convert them."""
     try:
-        _, hash_line, body = path.read_text(encoding="utf-8").split("\n", 2)
-    except (OSError, UnicodeDecodeError, ValueError):
+        _, hash_line, body = content.decode().replace("\r\n", "\n").split("\n", 2)
+    except ValueError:
         return False
     return hash_line == HASH_LINE + hashlib.sha256(body.encode()).hexdigest()

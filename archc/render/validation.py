@@ -11,6 +11,8 @@ from rich.text import Text
 from archc.render.terminal import console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from archc.validation.gate import GateResult
     from archc.validation.parity import ProbeResult
     from archc.validation.static import ManifestResult
@@ -20,13 +22,11 @@ _LISTED = 6
 
 def gate_document(result: GateResult) -> dict[str, object]:
     """The validation JSON. Numbers that are not finite become null, which JSON has no other word for."""
-    from archc.validation.gate import peak_memory_bytes
-
     manifest = result.manifest
     return {
         "passed": result.passed,
         "reference": {"kind": "transformers", "version": result.reference_version or None, "dtype": "float32"},
-        "port": {"kind": result.port_kind, "name": result.port_name},
+        "port": {"kind": result.port_kind or None, "name": result.port_name or None},
         "spec": {"name": result.spec_name, "sha256": result.spec_sha256},
         "platform": {"python": platform.python_version(), "machine": platform.machine()},
         "probes": [_probe_document(probe) for probe in result.probes],
@@ -42,6 +42,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "point": result.divergence.point,
             "times_floor": _finite(result.divergence.times_floor),
         },
+        "divergence_note": result.divergence_note or None,
         "fields": {"observed": None, "blind": [{"field": one.field, "why": one.why} for one in result.blind]},
         "faults": None,
         "diagnosis": [],
@@ -67,7 +68,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "loss": {"reference": _finite(result.text.reference), "port": _finite(result.text.port)},
         },
         "seconds": {name: round(seconds, 3) for name, seconds in result.seconds.items()},
-        "peak_memory_bytes": peak_memory_bytes(),
+        "peak_memory_bytes": result.peak_memory_bytes,
     }
 
 
@@ -101,7 +102,7 @@ def print_verdict(result: GateResult) -> None:
     out = console()
     out.print(Text(f"{result.spec_name}: port against reference", style="bold"))
     out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention")
-    out.print(f"  port       {result.port_name}, fp32")
+    out.print(f"  port       {result.port_name or 'not loaded'}, fp32")
     _print_manifest(result.manifest, out)
     if result.probes:
         out.print("")
@@ -143,10 +144,7 @@ def _reason(result: GateResult, bound: float) -> str:
     return f"at most {_times(most)} times the noise floor on every probe; the bound is {bound:.0f}"
 
 
-def _print_manifest(manifest: ManifestResult, out: object) -> None:
-    from rich.console import Console
-
-    assert isinstance(out, Console)
+def _print_manifest(manifest: ManifestResult, out: Console) -> None:
     for label, names in (
         ("missing", manifest.missing),
         ("unexpected", manifest.unexpected),
@@ -162,14 +160,11 @@ def _print_manifest(manifest: ManifestResult, out: object) -> None:
             out.print(f"  {'':<10} … and {len(names) - _LISTED} more {label}")
 
 
-def _print_notes(result: GateResult, out: object) -> None:
-    from rich.console import Console
-
+def _print_notes(result: GateResult, out: Console) -> None:
     from archc.validation.parity import BOUND
 
-    assert isinstance(out, Console)
     notes = [
-        f"{run.name} computes something else on {', '.join(run.left_out)}: not counted as noise there"
+        f"{run.name} is no measure of noise on {_named(run.left_out, len(result.probes))}: left out of the floor there"
         for run in result.floor_runs
         if run.left_out
     ]
@@ -182,8 +177,8 @@ def _print_notes(result: GateResult, out: object) -> None:
     if result.divergence is not None:
         times = _times(result.divergence.times_floor)
         notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there)")
-    elif any(not probe.passed for probe in result.probes):
-        notes.append("first divergence: none found at the traced points")
+    elif result.divergence_note:
+        notes.append(f"first divergence: {result.divergence_note}")
     if result.text is not None:
         text = result.text
         change = f" ({text.change:+.2%})" if math.isfinite(text.port) else ""
@@ -195,6 +190,10 @@ def _print_notes(result: GateResult, out: object) -> None:
         out.print("")
     for note in notes:
         out.print(f"  {note}")
+
+
+def _named(probes: tuple[str, ...], of: int) -> str:
+    return "any probe" if len(probes) == of else ", ".join(probes)
 
 
 def _times(number: float) -> str:

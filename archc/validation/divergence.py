@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
+from torch import Tensor
 
-from archc.validation.parity import BOUND, NUDGES, Floor, deviation
-from archc.validation.ports import Port
+from archc.validation.parity import BOUND, NUDGES, deviation, floor_of
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 
@@ -21,21 +21,16 @@ class Divergence:
     times_floor: float
 
 
-def first_divergence(reference: Reference, port: Port, probe: Probe) -> Divergence | None:
-    """The first point of a whole-pass probe that lies beyond BOUND floors; None where the port cannot be traced.
+def first_divergence(reference: Reference, ours: Mapping[str, Tensor], probe: Probe) -> Divergence | None:
+    """The first of the port's points on a probe that lies beyond BOUND floors of the reference's; None if none does.
 
     The floor of a point comes from one run with all weights moved by one unit in the last place.
     """
-    ours = port.points(probe)
-    if ours is None:
-        return None
     theirs = reference.points(probe)
     with reference.nudged(NUDGES):
         nudged = reference.points(probe)
     for point, expected in theirs.items():
-        noise = deviation(nudged[point], expected, probe.real)
-        least = torch.finfo(torch.float32).eps * float(expected[probe.real].abs().max())
-        floor = Floor(max(noise.max_abs, least), max(noise.rms, least / 8))
+        floor = floor_of([deviation(nudged[point], expected, probe.real)], expected[probe.real])
         times = floor.times(deviation(ours[point], expected, probe.real))
         if times > BOUND:
             number = point.split(".")[1] if point.startswith("layers.") else None

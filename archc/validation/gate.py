@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import resource
 import sys
 import time
@@ -18,7 +19,7 @@ from archc.parts.experts import Experts
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.invariants import Invariant, check_invariants
 from archc.validation.parity import Baseline, FloorRun, ProbeResult, judge, measure
-from archc.validation.ports import GeneratedPort
+from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import Blind, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
@@ -33,9 +34,9 @@ class GateResult:
 
     spec_name: str
     spec_sha256: str
-    port_name: str
-    port_kind: str
     manifest: ManifestResult
+    port_kind: str = ""
+    port_name: str = ""
     reference_version: str = ""
     probes: list[ProbeResult] = field(default_factory=list)
     floor_runs: list[FloorRun] = field(default_factory=list)
@@ -43,8 +44,10 @@ class GateResult:
     blind: list[Blind] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
     divergence: Divergence | None = None
+    divergence_note: str = ""
     text: TextLoss | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    peak_memory_bytes: int = 0
 
     @property
     def passed(self) -> bool:
@@ -53,37 +56,56 @@ class GateResult:
         return self.manifest.passed and probes_hold and all(invariant.passed for invariant in self.invariants)
 
 
-def run_gate(compiled: Compiled, folder: Path, text: Path, step: Step) -> GateResult:
-    """Holds the generated module of a spec, with the weights in `folder`, against transformers.
+def run_gate(
+    compiled: Compiled,
+    folder: Path,
+    step: Step,
+    *,
+    text: Path | None = None,
+    open_port: Callable[[Architecture, Path], Port] = GeneratedPort,
+) -> GateResult:
+    """Holds a port of a spec, with the weights in `folder`, against transformers.
 
-    `step` is told what is about to run. Raises IncompleteError where the verdict cannot be reached;
-    a port that is wrong is a result, not an error.
+    `step` is told what is about to run. `text` is a text file to compare losses on. Raises
+    IncompleteError where the verdict cannot be reached; a port that is wrong is a result, not an error.
     """
     architecture = compiled.architecture
     start = time.perf_counter()
     step("checkpoint headers")
-    read_config(folder)
+    read_config(folder)  # a folder without one is no checkpoint: said before anything is loaded
     manifest = compare_manifest(architecture, read_checkpoint(folder))
-    result = GateResult(
-        spec_name=architecture.name,
-        spec_sha256=hashlib.sha256(repr(architecture).encode()).hexdigest(),
-        port_name=f"generated from {architecture.name}",
-        port_kind=GeneratedPort.kind,
-        manifest=manifest,
-    )
+    result = GateResult(architecture.name, _fingerprint(compiled), manifest)
     if manifest.passed:
-        _run_probes(architecture, folder, text, step, result)
+        _run_probes(architecture, folder, text, step, open_port, result)
     result.seconds["total"] = time.perf_counter() - start
+    result.peak_memory_bytes = _peak_memory_bytes()
     return result
 
 
-def _run_probes(architecture: Architecture, folder: Path, text: Path, step: Step, result: GateResult) -> None:
+def _fingerprint(compiled: Compiled) -> str:
+    """SHA-256 of what the spec declares: not of its layout, its comments, its source or its claims."""
+    spec = compiled.loaded.spec
+    header = spec.header.model_dump(mode="json", exclude={"published", "source", "layers"})
+    kinds = {kind: fields.model_dump(mode="json") for kind, fields in spec.kinds.items()}
+    declared = json.dumps([header, kinds, spec.pattern], sort_keys=True)
+    return hashlib.sha256(declared.encode()).hexdigest()
+
+
+def _run_probes(
+    architecture: Architecture,
+    folder: Path,
+    text: Path | None,
+    step: Step,
+    open_port: Callable[[Architecture, Path], Port],
+    result: GateResult,
+) -> None:
     clock = _Clock(result.seconds)
     step("load the reference")
     reference = Reference(folder)
     result.reference_version = reference.version
     step("load the port")
-    port = GeneratedPort(architecture, folder)
+    port = open_port(architecture, folder)
+    result.port_kind, result.port_name = port.kind, port.name
     clock.lap("load")
 
     probes, result.blind = derive_probes(architecture)
@@ -99,15 +121,28 @@ def _run_probes(architecture: Architecture, folder: Path, text: Path, step: Step
         result.probes.append(judge(baseline, logits[baseline.probe.name]))
     step("invariants")
     result.invariants = check_invariants(architecture, reference, port, baselines, logits)
-    failed = [one for one in result.probes if not one.passed]
-    if failed:
-        step("first divergence")
-        whole = [one.probe for one in failed if one.probe.chunks is None]
-        result.divergence = first_divergence(reference, port, whole[0]) if whole else None
-    step("loss on a text")
-    limit = architecture.embedding.positions or 2**62
-    result.text = text_loss(reference, port, folder, text, limit)
+    step("first divergence")
+    result.divergence, result.divergence_note = _divergence(reference, port, result.probes)
+    if text is not None:
+        step("loss on a text")
+        limit = architecture.embedding.positions or 2**62
+        result.text = text_loss(reference, port, folder, text, limit)
     clock.lap("port")
+
+
+def _divergence(reference: Reference, port: Port, probes: list[ProbeResult]) -> tuple[Divergence | None, str]:
+    """Where port and reference part, or why that is not known; neither where every probe holds."""
+    failed = [one.probe for one in probes if not one.passed]
+    if not failed:
+        return None, ""
+    whole = [probe for probe in failed if probe.chunks is None]
+    if not whole:
+        return None, "not traced: only the probe that decodes through the cache fails"
+    theirs = port.points(whole[0])
+    if theirs is None:
+        return None, "not traced: this port shows nothing but its logits"
+    found = first_divergence(reference, theirs, whole[0])
+    return found, "" if found else "none at the traced points"
 
 
 def _disagreement(reference: Reference, baselines: list[Baseline]) -> float | None:
@@ -130,7 +165,7 @@ class _Clock:
         self.last = now
 
 
-def peak_memory_bytes() -> int:
+def _peak_memory_bytes() -> int:
     """The most memory that the process has held, in bytes (Linux counts in KiB, macOS in bytes)."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -1,4 +1,4 @@
-"""Invariants: what must hold of a port whatever its reference says."""
+"""Invariants: what must hold of a port whatever its reference says, and of a spec whatever its port does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from archc.analysis.cache import cache_sizes
 from archc.architecture.model import Architecture
 from archc.validation.parity import BOUND, Baseline, deviation
 from archc.validation.ports import Port
@@ -65,8 +66,8 @@ def _length_matters(architecture: Architecture) -> bool:
 def _cache_size(architecture: Architecture, reference: Reference) -> Invariant:
     """Transformers' own cache holds as many numbers as the spec's parts say it does."""
     tokens = min(_CACHED, architecture.embedding.positions or _CACHED)
-    caches = [layer.mixer.cache() for layer in architecture.layers]
-    declared = sum(cache.elements * cache.reference_positions(tokens) for cache in caches)
+    sizes = cache_sizes(architecture, context=tokens, batch=1, dtype="float32")
+    declared = sizes["reference_elements_at_context"]
     held = reference.cached_elements(tokens)
     return Invariant("cache size", declared == held, held, "cached numbers")
 

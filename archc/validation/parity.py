@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,9 @@ from archc.validation.reference import Reference
 BOUND = 8.0
 NUDGES = 3
 _ROWS_AT_ONCE = 64
-_TIE_MARGIN = 64.0
+# A decision is within the noise if its margin is below this many medians of how far router logits move: the largest
+# move of many experts and tokens is several medians, a margin is the difference of two of them, and BOUND applies.
+_TIE_MARGIN = 8 * BOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ class FloorRun:
     """One way to run the reference again.
 
     `times_floor` is the most that it deviated, in floors of the nudged runs, where it counts. On
-    the probes `left_out` it deviates by more than BOUND: there it computes something else (a fused
-    kernel without soft cap, a mask that overflows in fp64) and does not widen the floor.
+    the probes `left_out` it deviates by more than BOUND, or the model refuses it: there it computes
+    something else (a mask that overflows in fp64) or nothing, and does not widen the floor.
     """
 
     name: str
@@ -142,9 +144,12 @@ def measure(
         return [deviation(a, b, mask) for a, b, mask in zip(again, logits, judged, strict=True)]
 
     nudged = [rerun(f"floor {n + 1}/{NUDGES}", reference.nudged(n)) for n in range(NUDGES)]
-    floors = [_floor(runs, base[mask]) for *runs, base, mask in zip(*nudged, logits, judged, strict=True)]
+    floors = [floor_of(runs, base[mask]) for *runs, base, mask in zip(*nudged, logits, judged, strict=True)]
     runs = [FloorRun("one unit in the last place", 1.0, ())]
     for name, other in _other_arithmetic(reference, rerun):
+        if other is None:
+            runs.append(FloorRun(name, 0.0, tuple(probe.name for probe in probes)))
+            continue
         times = [floor.times(one) for floor, one in zip(floors, other, strict=True)]
         left_out = tuple(probe.name for probe, one in zip(probes, times, strict=True) if one > BOUND)
         runs.append(FloorRun(name, max((one for one in times if one <= BOUND), default=0.0), left_out))
@@ -160,17 +165,21 @@ def measure(
 
 def _other_arithmetic(
     reference: Reference, rerun: Callable[[str, AbstractContextManager[None]], list[Deviation]]
-) -> Iterator[tuple[str, list[Deviation]]]:
-    """The runs that a model may not support: those that it refuses are left out."""
+) -> Iterator[tuple[str, list[Deviation] | None]]:
+    """The runs that a model may not support: None for those that it refuses."""
     for name, change in (("fused attention", reference.fused_attention), ("fp64", reference.double_precision)):
         try:
             yield name, rerun(name, change())
         except (ValueError, RuntimeError, TypeError, ImportError):
-            continue
+            yield name, None
 
 
-def _floor(runs: list[Deviation], logits: Tensor) -> Floor:
-    """The largest of the runs, and at least the rounding of the logits themselves."""
+def floor_of(runs: list[Deviation], logits: Tensor) -> Floor:
+    """The largest of the runs, and at least the rounding of the logits themselves.
+
+    Rounding errors are spread evenly over half a unit: their root mean square is far below the largest (an eighth is
+    on the safe side, and matters only where nudged weights move nothing).
+    """
     epsilon = torch.finfo(logits.dtype).eps
     scale = float(logits.abs().max()) if logits.numel() else 1.0
     least = max(epsilon * scale, torch.finfo(torch.float32).tiny)
@@ -184,7 +193,7 @@ def _before_ties(reference: Reference, probe: Probe) -> Tensor:
     far the router logits move when all weights move by one unit in the last place. Behind a
     flipped choice everything in the row may differ without anything being wrong.
     """
-    whole = Probe(probe.name, probe.purpose, probe.input_ids, probe.position_ids, probe.attention_mask)
+    whole = replace(probe, chunks=None)
     base = reference.routing(whole)
     with reference.nudged(NUDGES):
         moved = reference.routing(whole)

@@ -35,7 +35,7 @@ class GeneratedPort:
     kind = "generated"
 
     def __init__(self, architecture: Architecture, folder: Path) -> None:
-        self.name = architecture.name
+        self.name = f"generated from {architecture.name}"
         module = import_source(generate(architecture))
         try:
             self.model: Any = module.Model.from_pretrained(folder, torch.float32)

@@ -77,7 +77,6 @@ def derive_probes(architecture: Architecture, seed: int = SEED) -> tuple[list[Pr
             (64, "heads, positions, norms and activations"),
             (_LONG, "positions in the hundreds"),
         )
-        if length <= wall
     ]
     windows, blind = _window_probes(architecture, ids)
     probes += windows
@@ -88,16 +87,16 @@ def derive_probes(architecture: Architecture, seed: int = SEED) -> tuple[list[Pr
 
 
 def _window_probes(architecture: Architecture, ids: _Ids) -> tuple[list[Probe], list[Blind]]:
-    """Three windows of tokens for every window; those too long to cross are blind."""
+    """Three windows of tokens, as far as probes go, for every window; those too long to cross are blind."""
     windows = sorted({layer.mixer.window for layer in architecture.layers if layer.mixer.window})
     probes, blind = [], []
     for window in windows:
-        length = 3 * window
-        if length > LONGEST:
+        length = min(3 * window, LONGEST)
+        if window >= LONGEST:
             why = f"a window of {window} shows after {window} tokens, and probes have {LONGEST} at most"
             blind.append(Blind("attention.window", why))
         elif length > _LONG:
-            probes.append(Probe(f"{length} tokens", f"crosses the window of {window} three times", ids(1, length)))
+            probes.append(Probe(f"{length} tokens", f"crosses the window of {window}", ids(1, length)))
     return probes, blind
 
 

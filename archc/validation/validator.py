@@ -1,4 +1,4 @@
-"""Validators: a file that names a spec, its weights and what must hold, so that a gate is one word."""
+"""Validators: a file that names a spec, its weights and a text, so that a gate is one word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ class PackageFields(Fields):
 class ValidatorFields(Fields):
     """A validator file."""
 
-    archc: int = Field(description="Version of the language.")
+    archc: Literal[1] = Field(description="Version of the language.")
     spec: str = Field(description="A spec: a shipped name, or a path from this file.")
     weights: str | PackageFields = Field(description="A checkpoint folder, as a path from this file, or a package.")
     text: str | None = Field(default=None, description="A text file for the loss, as a path from this file.")
@@ -40,7 +40,7 @@ class ValidatorFields(Fields):
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """What `archc validate TARGET` runs: a spec, a checkpoint folder and a text."""
+    """What `archc validate TARGET` runs: a spec, a checkpoint folder (and the package it comes from) and a text."""
 
     name: str
     spec: str
@@ -68,11 +68,10 @@ def shipped_validators() -> list[str]:
 
 
 def package_of(name: str) -> tuple[PackageFields, Path]:
-    """The package that a shipped validator's weights come from, and the folder they are kept in."""
-    if name in shipped_validators():
-        validator = find_validator(name)
-        if validator.package is not None and validator.weights is not None:
-            return validator.package, validator.weights
+    """The package that a validator's weights come from, and the folder they are kept in."""
+    validator = find_validator(name)
+    if validator.package is not None and validator.weights is not None:
+        return validator.package, validator.weights
     near = difflib.get_close_matches(name, shipped_validators(), 1, 0.5)
     raise UsageError(
         f"archc knows no weights for {name!r}",

@@ -69,7 +69,7 @@ def test_refuses_somebodys_own_file(tmp_path: Path, text: str, own: bytes) -> No
     path = tmp_path / "model.py"
     path.write_bytes(own)
     with pytest.raises(
-        UsageError, match="exists and is not an unchanged file of archc's; choose another name, or --force"
+        UsageError, match="exists, and archc did not write it or it was changed since; choose another name, or --force"
     ):
         write_generated(text, path)
     assert path.read_bytes() == own
@@ -85,7 +85,7 @@ def test_refuses_a_generated_file_that_was_changed(tmp_path: Path, text: str, ch
         "another hash": text.replace("sha256: ", "sha256: 0"),
     }[change].encode()
     path.write_bytes(changed)
-    with pytest.raises(UsageError, match="exists and is not an unchanged file"):
+    with pytest.raises(UsageError, match="exists, and archc did not write it"):
         write_generated(text, path)
     assert path.read_bytes() == changed
 
@@ -159,7 +159,7 @@ def test_leaves_nothing_behind_when_it_is_interrupted(tmp_path: Path, monkeypatc
 def test_follows_a_link_to_somebodys_file_no_further_than_its_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.py").write_text("mine", encoding="utf-8")
     (tmp_path / "model.py").symlink_to(tmp_path / "mine.py")
-    with pytest.raises(UsageError, match="exists and is not an unchanged file"):
+    with pytest.raises(UsageError, match="exists, and archc did not write it"):
         write_generated(text, tmp_path / "model.py")
     assert (tmp_path / "mine.py").read_text(encoding="utf-8") == "mine"
 

@@ -17,13 +17,13 @@ from tests.tiny import BY_NAME, TINY
 Checkpoint = Callable[[str], Path]
 
 
-def gate(name: str, folder: Path, text: Path, *overrides: str) -> GateResult:
-    return run_gate(compile_text(BY_NAME[name].text(), name, overrides), folder, text, lambda _step: None)
+def gate(name: str, folder: Path, *overrides: str) -> GateResult:
+    return run_gate(compile_text(BY_NAME[name].text(), name, overrides), folder, lambda _step: None)
 
 
 @pytest.mark.parametrize("name", [tiny.name for tiny in TINY])
-def test_a_clean_port_passes(name: str, checkpoint: Checkpoint, text: Path) -> None:
-    result = gate(name, checkpoint(name), text)
+def test_a_clean_port_passes(name: str, checkpoint: Checkpoint) -> None:
+    result = gate(name, checkpoint(name))
     assert result.passed
     assert [probe.probe.name for probe in result.probes if not probe.passed] == []
     assert {probe.probe.chunks is not None for probe in result.probes} == {True, False}
@@ -75,52 +75,52 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("name", "override"), MISTAKES)
-def test_a_planted_mistake_fails(name: str, override: str, checkpoint: Checkpoint, text: Path) -> None:
-    result = gate(name, checkpoint(name), text, override)
+def test_a_planted_mistake_fails(name: str, override: str, checkpoint: Checkpoint) -> None:
+    result = gate(name, checkpoint(name), override)
     assert result.manifest.passed, "the probes must see it, not a missing tensor"
     assert not result.passed
     assert result.divergence is not None
 
 
-def test_the_first_divergence_names_the_layer(checkpoint: Checkpoint, text: Path) -> None:
+def test_the_first_divergence_names_the_layer(checkpoint: Checkpoint) -> None:
     """Only the middle layer of gemma3_text is global: a wrong base there shows behind layer 1, not before."""
-    result = gate("gemma3_text", checkpoint("gemma3_text"), text, "layers.kinds.global.position.base=5400")
+    result = gate("gemma3_text", checkpoint("gemma3_text"), "layers.kinds.global.position.base=5400")
     assert result.divergence is not None
     assert (result.divergence.layer, result.divergence.point) == (1, "layers.1.out")
 
 
-def test_a_wrong_head_stops_before_anything_runs(checkpoint: Checkpoint, text: Path) -> None:
-    result = gate("llama-default", checkpoint("llama-default"), text, "attention.kv_heads=3")
+def test_a_wrong_head_stops_before_anything_runs(checkpoint: Checkpoint) -> None:
+    result = gate("llama-default", checkpoint("llama-default"), "attention.kv_heads=3")
     assert not result.passed
     assert result.probes == []
     shapes = {(wrong.name, wrong.declared, wrong.stored) for wrong in result.manifest.wrong_shape}
     assert ("model.layers.0.self_attn.k_proj.weight", (48, 72), (32, 72)) in shapes
 
 
-def test_a_tensor_too_few_and_one_too_many(checkpoint: Checkpoint, text: Path) -> None:
-    biased = gate("llama-default", checkpoint("llama-default"), text, "attention.bias=all")
+def test_a_tensor_too_few_and_one_too_many(checkpoint: Checkpoint) -> None:
+    biased = gate("llama-default", checkpoint("llama-default"), "attention.bias=all")
     assert "model.layers.0.self_attn.q_proj.bias" in biased.manifest.missing
-    bare = gate("llama-biased", checkpoint("llama-biased"), text, "attention.bias=none")
+    bare = gate("llama-biased", checkpoint("llama-biased"), "attention.bias=none")
     assert "model.layers.0.self_attn.q_proj.bias" in bare.manifest.unexpected
     assert not biased.passed
     assert not bare.passed
 
 
-def test_the_reference_disagreeing_with_itself_is_said(checkpoint: Checkpoint, text: Path) -> None:
+def test_the_reference_disagreeing_with_itself_is_said(checkpoint: Checkpoint) -> None:
     """Dynamic scaling rotates cached keys by other frequencies than a full pass (transformers#25104)."""
-    assert (gate("llama-dynamic", checkpoint("llama-dynamic"), text).disagreement or 0) > 8
-    assert (gate("llama-default", checkpoint("llama-default"), text).disagreement or 0) < 8
+    assert (gate("llama-dynamic", checkpoint("llama-dynamic")).disagreement or 0) > 8
+    assert (gate("llama-default", checkpoint("llama-default")).disagreement or 0) < 8
 
 
-def test_a_fused_kernel_without_soft_cap_does_not_widen_the_floor(checkpoint: Checkpoint, text: Path) -> None:
+def test_a_fused_kernel_without_soft_cap_does_not_widen_the_floor(checkpoint: Checkpoint) -> None:
     """torch's scaled_dot_product_attention knows no soft cap: it cannot count as arithmetic for Gemma 2."""
-    result = gate("gemma2", checkpoint("gemma2"), text)
+    result = gate("gemma2", checkpoint("gemma2"))
     assert all(run.left_out for run in result.floor_runs if run.name == "fused attention")
     assert all(probe.floor.max_abs < 1e-3 for probe in result.probes)
 
 
-def test_json_has_the_contract_s_keys_and_no_infinities(checkpoint: Checkpoint, text: Path) -> None:
-    document = gate_document(gate("qwen3", checkpoint("qwen3"), text, "position.base=5400"))
+def test_json_has_the_contract_s_keys_and_no_infinities(checkpoint: Checkpoint) -> None:
+    document = gate_document(gate("qwen3", checkpoint("qwen3"), "position.base=5400"))
     assert set(document) >= {
         "passed", "reference", "port", "spec", "probes", "first_divergence", "fields", "faults", "diagnosis",
         "invariants", "manifest", "seconds", "peak_memory_bytes",
