@@ -7,10 +7,10 @@ That it is small can be seen from its order: it grows with the width of a layer,
 
 from __future__ import annotations
 
-from typing import TypedDict, assert_never
+from typing import TypedDict
 
 from archc.architecture.model import Architecture
-from archc.parts.base import Cache, FullCache, SlidingCache
+from archc.parts.base import Cache, Part
 from archc.parts.experts import Experts
 
 
@@ -27,7 +27,7 @@ class Flops(TypedDict):
 
 def forward_flops(architecture: Architecture, *, context: int) -> Flops:
     """Fold the parts of `architecture` into operations, for a sequence of `context` tokens."""
-    parts = [branch.part for layer in architecture.layers for branch in layer.branches]
+    parts: list[Part] = [branch.part for layer in architecture.layers for branch in layer.branches]
     linear = architecture.head.linear_flops() + sum(part.linear_flops() for part in parts)
     causal = sum(part.mixing_flops(mean_keys(part.cache(), context)) for part in parts)
     square = sum(part.mixing_flops(context) for part in parts)
@@ -40,20 +40,8 @@ def forward_flops(architecture: Architecture, *, context: int) -> Flops:
 
 
 def mean_keys(cache: Cache | None, context: int) -> float:
-    """Keys that a token meets, averaged over a sequence of `context` tokens.
-
-    The n-th token meets n keys, itself included: (1 + … + C) / C = (C + 1) / 2. Under a window of W < C it meets
-    min(n, W): the first W tokens meet W(W + 1) / 2 in all, the other C - W meet W each.
-    """
-    match cache:
-        case None:
-            return 0.0
-        case FullCache():
-            return (context + 1) / 2
-        case SlidingCache(window=window):
-            full = min(window, context)
-            return (full * (full + 1) / 2 + (context - full) * full) / context
-    assert_never(cache)
+    """Keys that a token meets, averaged over a sequence of `context` tokens; none where nothing is remembered."""
+    return 0.0 if cache is None else cache.mean_keys(context)
 
 
 def _conventions(architecture: Architecture) -> list[str]:

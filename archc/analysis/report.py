@@ -13,7 +13,7 @@ from archc.analysis.dtypes import stored_bytes
 from archc.analysis.flops import Flops, forward_flops
 from archc.analysis.layers import typical_layer
 from archc.analysis.params import Block, Moe, Params, block_shares, count_params, expert_params, layer_params
-from archc.analysis.rope import RopeSection, original_context, rope_section
+from archc.analysis.rope import RopeSection, rope_section
 from archc.architecture.model import Architecture, Layer
 from archc.errors import UsageError
 
@@ -164,7 +164,7 @@ def _ffn(layer: Layer) -> FfnShape:
 
 def _limits(architecture: Architecture) -> Limits:
     ropes = {layer.mixer.rope for layer in architecture.layers} - {None}
-    stated = [length for rope in ropes if rope and (length := original_context(rope)) is not None]
+    stated = [length for rope in ropes if rope and (length := rope.original_context) is not None]
     return Limits(
         hard_context=architecture.embedding.positions,
         trained_context=min(stated, default=architecture.context),

@@ -12,13 +12,7 @@ from typing import NotRequired, TypedDict, cast
 
 from archc.analysis.layers import typical_layer
 from archc.architecture.model import Architecture
-from archc.parts.position import (
-    DynamicScaling,
-    Llama3Scaling,
-    LongropeScaling,
-    Rope,
-    YarnScaling,
-)
+from archc.parts.position import Rope
 
 
 class ScalingCounts(TypedDict):
@@ -53,7 +47,7 @@ class RopeSection(RopeFigures):
 def rope_section(architecture: Architecture, *, context: int) -> RopeSection | None:
     """The rotary tables of a model for inputs of `context` positions; None for a model that never rotates.
 
-    The length matters for scalings that depend on it: dynamic and longrope.
+    The length matters for scalings that depend on it (`Rope.length_matters`).
     """
     typical = typical_layer(architecture, lambda layer: layer.mixer.rope is not None)
     if typical is None or typical.mixer.rope is None:
@@ -79,15 +73,6 @@ def rope_figures(rope: Rope, *, length: int) -> RopeFigures:
         attention_factor=rope.attention_factor,
         scaling=_scaling(rope),
     )
-
-
-def original_context(rope: Rope) -> int | None:
-    """The length before the stretch, where the scaling states one."""
-    match rope.scaling:
-        case DynamicScaling() | Llama3Scaling() | YarnScaling() | LongropeScaling():
-            return rope.scaling.original_context
-        case _:
-            return None
 
 
 def _scaling(rope: Rope) -> ScalingCounts | None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from archc.architecture.model import Architecture, Branch, Claim, Ffn, Layer
-from archc.parts.attention import build_attention
-from archc.parts.ends import build_embedding, build_head
-from archc.parts.experts import MoeFields, build_experts
-from archc.parts.feed_forward import build_feed_forward
-from archc.parts.norm import build_norm
+from archc.architecture.model import Architecture, Branch, Claim, Layer
+from archc.parts.base import Settled
 from archc.parts.position import LearnedFields
 from archc.spec.diagnostics import Diagnostic
 from archc.spec.language import Header, LayerFields, Spec
@@ -43,18 +39,14 @@ def _compile(loaded: LoadedSpec) -> Compiled:
 
 
 def _layer(kind: str, fields: LayerFields, header: Header) -> Layer:
-    attention = build_attention(fields.attention, fields.norm, fields.position, header.hidden_size, header.context)
-    ffn: Ffn
-    if isinstance(fields.ffn, MoeFields):
-        ffn = build_experts(fields.ffn, header.hidden_size)
-    else:
-        ffn = build_feed_forward(fields.ffn, header.hidden_size)
-    norm, placement = build_norm(fields.norm, header.hidden_size), fields.norm.placement
+    around = Settled(header.hidden_size, header.context, fields.norm, fields.position)
+    parts = (fields.attention.build(around), fields.ffn.build(around))
+    norm, placement = fields.norm.build(header.hidden_size), fields.norm.placement
     before = norm if placement in ("pre", "sandwich") else None
     after = norm if placement in ("post", "sandwich") else None
     return Layer(
         kind=kind,
-        branches=(Branch(attention, before, after), Branch(ffn, before, after)),
+        branches=tuple(Branch(part, before, after) for part in parts),
         shared_norm=norm if placement == "parallel" else None,
         stream_scale=fields.residual.stream,
         branch_scale=fields.residual.branch,
@@ -73,9 +65,9 @@ def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
         hidden_size=header.hidden_size,
         context=header.context,
         dtype=header.dtype,
-        embedding=build_embedding(header.embedding, header.vocab_size, header.hidden_size, positions),
+        embedding=header.embedding.build(header.vocab_size, header.hidden_size, positions),
         layers=tuple(layers[kind] for kind in spec.pattern),
-        final_norm=build_norm(header.norm, header.hidden_size),
-        head=build_head(header.logits, header.vocab_size, header.hidden_size, header.embedding.tied),
+        final_norm=header.norm.build(header.hidden_size),
+        head=header.logits.build(header.vocab_size, header.hidden_size, header.embedding.tied),
         claims=tuple(Claim(key, c.value, c.source, c.within) for key, c in header.published.items()),
     )

@@ -6,15 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from archc.parts.attention import Attention
 from archc.parts.base import Tensor
 from archc.parts.ends import Embedding, Head
-from archc.parts.experts import Experts
-from archc.parts.feed_forward import FeedForward
+from archc.parts.kinds import Ffn, Mixer
 from archc.parts.norm import Norm
-
-Mixer = Attention
-Ffn = FeedForward | Experts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +49,12 @@ class Layer:
     @property
     def mixer(self) -> Mixer:
         """The part that lets positions meet."""
-        return next(b.part for b in self.branches if isinstance(b.part, Attention))
+        return next(b.part for b in self.branches if b.part.role == "mixer")
 
     @property
     def ffn(self) -> Ffn:
         """The part that works on each position alone."""
-        return next(b.part for b in self.branches if isinstance(b.part, FeedForward | Experts))
+        return next(b.part for b in self.branches if b.part.role == "ffn")
 
     def tensors(self) -> Iterator[Tensor]:
         """Every parameter of the layer, named from inside it."""

@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("archc.cli.report", "Sizes, caches, FLOPs and the rope table of a spec."),
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
-    "fetch": ("archc.cli.fetch", "Get the weights that a shipped spec names."),
+    "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""
 

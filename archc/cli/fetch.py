@@ -1,10 +1,10 @@
-"""`archc fetch`: the weights that a shipped validator names."""
+"""`archc fetch`: the weights that a validator names."""
 
 from __future__ import annotations
 
 import click
 
-HELP = """Get the weights that a shipped validator names, once, into archc's cache.
+HELP = """Get the weights that a validator names, once, into archc's cache.
 
 \b
 Examples:

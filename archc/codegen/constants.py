@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from archc.architecture.model import Architecture, Ffn, Mixer
+from archc.architecture.model import Architecture
 from archc.codegen.naming import literal
 from archc.parts.feed_forward import FeedForward
+from archc.parts.kinds import Ffn, Mixer
 from archc.parts.position import Rope, Scaling
-
-# Fields of a scaling that act through the attention factor alone, or decide what is printed.
-_ACT_ELSEWHERE = {
-    "linear": (),
-    "dynamic": (),
-    "llama3": (),
-    "yarn": ("attention_factor", "mscale", "mscale_all_dim", "truncate"),
-    "longrope": ("attention_factor", "factor"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,7 @@ def scaling_constants(scaling: Scaling | None, attention_factor: float, p: str) 
         if isinstance(value, tuple):
             table = "".join(f"    {literal(float(entry))},\n" for entry in value)
             yield Constant(f"{p}ROPE_{name.upper()}", f"(\n{table})")
-        elif scaling and name != "kind" and name not in _ACT_ELSEWHERE[scaling.kind]:
+        elif scaling and name != "kind" and name not in scaling.not_in_formula:
             yield Constant(f"{p}ROPE_{name.upper()}", literal(value))
     if attention_factor != 1:
         yield Constant(f"{p}ROPE_ATTENTION_FACTOR", literal(attention_factor), "multiplies cosines and sines")

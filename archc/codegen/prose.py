@@ -6,9 +6,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from archc.architecture.model import Architecture, Ffn, Layer, Mixer
+from archc.architecture.model import Architecture, Layer
 from archc.codegen.naming import LINE, labels, literal, words
 from archc.parts.experts import Experts
+from archc.parts.kinds import Ffn, Mixer
 from archc.parts.norm import Norm
 from archc.parts.position import Rope
 

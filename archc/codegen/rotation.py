@@ -29,7 +29,7 @@ class ScalingView:
     @property
     def length_matters(self) -> bool:
         """Whether its frequencies depend on the length of the input."""
-        return self.rule is not None and self.rule.kind in ("dynamic", "longrope")
+        return self.rule is not None and self.rule.length_matters
 
     @property
     def parameters(self) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeVar
 
-from archc.architecture.model import Architecture, Ffn, Layer, Mixer
+from archc.architecture.model import Architecture, Layer
 from archc.codegen import prose
 from archc.codegen.constants import (
     Constant,
@@ -27,6 +27,7 @@ from archc.codegen.naming import LINE, LONGEST_CLASS_PREFIX, Variant, labels, li
 from archc.codegen.norms import NormCall, NormClass, Norms
 from archc.codegen.rotation import RopeView, ScalingView, Turn, rope_views, scaling_variants, turn_of, turn_variants
 from archc.parts.experts import Experts
+from archc.parts.kinds import Ffn, Mixer
 from archc.parts.position import Rope
 
 T = TypeVar("T", bound=Hashable)
@@ -208,7 +209,7 @@ class ModuleView:
     @property
     def needs_math(self) -> bool:
         """Whether some frequencies take logarithms or count turns."""
-        return any(scaling.rule is not None and scaling.rule.kind in ("llama3", "yarn") for scaling in self.scalings)
+        return any(scaling.rule is not None and scaling.rule.needs_math for scaling in self.scalings)
 
 
 def _runs(kinds: Sequence[str]) -> list[tuple[str, int]]:
@@ -288,7 +289,7 @@ def _without_arguments(mixer: Mixer) -> Mixer:
 
 def _without_windows(layer: Layer) -> Layer:
     branches = tuple(
-        replace(branch, part=_without_arguments(branch.part)) if isinstance(branch.part, Mixer) else branch
+        replace(branch, part=_without_arguments(branch.part)) if branch.part.role == "mixer" else branch
         for branch in layer.branches
     )
     return replace(layer, kind="", branches=branches)

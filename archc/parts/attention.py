@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from archc.parts.base import Cache, Fields, Finding, FullCache, Positive, Size, SlidingCache, Tensor, linear
-from archc.parts.norm import Norm, NormFields, NormKind, WeightConvention
-from archc.parts.position import (
-    LearnedFields,
-    NoPositionFields,
-    Rope,
-    RopeFields,
-    build_rope,
+from archc.parts.base import (
+    Cache,
+    Fields,
+    Finding,
+    FullCache,
+    Positive,
+    Settled,
+    Size,
+    SlidingCache,
+    Surroundings,
+    Tensor,
+    linear,
 )
+from archc.parts.norm import Norm, NormFields, NormKind, WeightConvention
+from archc.parts.position import Rope
 
 Projection = Literal["q", "k", "v", "o"]
 PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
@@ -36,6 +42,16 @@ class QKNormFields(Fields):
     eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
     weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
     bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
+
+    def build(self, norm: NormFields, heads: int, head_dim: int) -> Norm:
+        """The norm of `heads` heads of `head_dim` channels; what the fields leave open is as in `norm`."""
+        return Norm(
+            kind=self.kind or norm.kind,
+            size=head_dim if self.over == "head" else heads * head_dim,
+            eps=self.eps or norm.eps,
+            weight=self.weight or norm.weight,
+            bias=norm.bias if self.bias is None else self.bias,
+        )
 
 
 class AttentionFields(Fields):
@@ -68,6 +84,57 @@ class AttentionFields(Fields):
     )
     qk_norm: QKNormFields | None = Field(default=None, description="A norm on queries and keys.")
 
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """Equal groups, a head size that can be known, and positions that fit it."""
+        kv_heads = self.kv_heads or self.heads
+        if self.heads % kv_heads:
+            yield Finding(
+                "E201",
+                ("attention", "kv_heads"),
+                f"{self.heads} query heads cannot share {kv_heads} key/value heads in equal groups",
+                f"choose a divisor of {self.heads}",
+            )
+        head_dim = self._head_dim_in(around.hidden_size)
+        if head_dim is not None and around.position is not None:
+            yield from around.position.check(replace(around, head_dim=head_dim))
+        elif head_dim is None and around.hidden_size is not None:
+            yield Finding(
+                "E203",
+                ("attention", "heads"),
+                f"hidden_size {around.hidden_size} is not a multiple of {self.heads} heads, and head_dim is not stated",
+                "state attention.head_dim",
+            )
+
+    def build(self, around: Settled) -> Attention:
+        """The attention that the fields declare."""
+        heads, kv_heads, head_dim = self.heads, self.kv_heads or self.heads, self._head_dim_in(around.hidden_size)
+        assert head_dim is not None  # E203
+        biased: tuple[Projection, ...]
+        biased = {"none": (), "all": PROJECTIONS}[self.bias] if isinstance(self.bias, str) else self.bias
+        qk = self.qk_norm
+        return Attention(
+            hidden_size=around.hidden_size,
+            heads=heads,
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            grouping=self.grouping,
+            biased=tuple(projection for projection in PROJECTIONS if projection in biased),
+            scale=self.scale or head_dim**-0.5,
+            window=self.window,
+            softcap=self.softcap,
+            q_norm=qk.build(around.norm, heads, head_dim) if qk else None,
+            k_norm=qk.build(around.norm, kv_heads, head_dim) if qk else None,
+            qk_norm_over=qk.over if qk else "head",
+            qk_norm_order=qk.order if qk else "before_rope",
+            rope=around.position.build(head_dim, around.context) if around.position else None,
+        )
+
+    def _head_dim_in(self, hidden_size: int | None) -> int | None:
+        """Channels of a head, where they can be known."""
+        if self.head_dim is not None or hidden_size is None or hidden_size % self.heads:
+            return self.head_dim
+        return hidden_size // self.heads
+
 
 @dataclass(frozen=True, slots=True)
 class Attention:
@@ -88,6 +155,7 @@ class Attention:
     qk_norm_order: Literal["before_rope", "after_rope"]
     rope: Rope | None
 
+    role: ClassVar[Literal["mixer"]] = "mixer"
     slot = "attention"
     partial = "attention.py.j2"
 
@@ -131,72 +199,3 @@ class Attention:
     def mixing_flops(self, keys: float) -> float:
         """Scores and weighted values: 2 × 2 × heads × head_dim per key. Softmax and mask are left out."""
         return 4 * self.q_width * keys
-
-
-def build_attention(
-    fields: AttentionFields,
-    norm: NormFields,
-    position: RopeFields | LearnedFields | NoPositionFields | None,
-    hidden_size: int,
-    context: int,
-) -> Attention:
-    """The attention that `fields` declare; a qk_norm takes what it leaves open from `norm`."""
-    head_dim = fields.head_dim or hidden_size // fields.heads
-    kv_heads = fields.kv_heads or fields.heads
-    biased: tuple[Projection, ...]
-    biased = {"none": (), "all": PROJECTIONS}[fields.bias] if isinstance(fields.bias, str) else fields.bias
-    qk = fields.qk_norm
-
-    def qk_norm(heads: int) -> Norm | None:
-        if qk is None:
-            return None
-        return Norm(
-            kind=qk.kind or norm.kind,
-            size=head_dim if qk.over == "head" else heads * head_dim,
-            eps=qk.eps or norm.eps,
-            weight=qk.weight or norm.weight,
-            bias=norm.bias if qk.bias is None else qk.bias,
-        )
-
-    return Attention(
-        hidden_size=hidden_size,
-        heads=fields.heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        grouping=fields.grouping,
-        biased=tuple(projection for projection in PROJECTIONS if projection in biased),
-        scale=fields.scale or head_dim**-0.5,
-        window=fields.window,
-        softcap=fields.softcap,
-        q_norm=qk_norm(fields.heads),
-        k_norm=qk_norm(kv_heads),
-        qk_norm_over=qk.over if qk else "head",
-        qk_norm_order=qk.order if qk else "before_rope",
-        rope=build_rope(position, head_dim, context) if isinstance(position, RopeFields) else None,
-    )
-
-
-def check_attention(fields: AttentionFields, hidden_size: int | None) -> Iterator[Finding]:
-    """Equal groups, and a head size that can be known. What needs a hidden_size is left out without one."""
-    kv_heads = fields.kv_heads or fields.heads
-    if fields.heads % kv_heads:
-        yield Finding(
-            "E201",
-            ("attention", "kv_heads"),
-            f"{fields.heads} query heads cannot share {kv_heads} key/value heads in equal groups",
-            f"choose a divisor of {fields.heads}",
-        )
-    if hidden_size is not None and fields.head_dim is None and hidden_size % fields.heads:
-        yield Finding(
-            "E203",
-            ("attention", "heads"),
-            f"hidden_size {hidden_size} is not a multiple of {fields.heads} heads, and head_dim is not stated",
-            "state attention.head_dim",
-        )
-
-
-def head_dim_of(fields: AttentionFields, hidden_size: int | None) -> int | None:
-    """Channels of a head, where they can be known."""
-    if fields.head_dim is not None or hidden_size is None or hidden_size % fields.heads:
-        return fields.head_dim
-    return hidden_size // fields.heads

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+if TYPE_CHECKING:  # their fields are made of this file
+    from archc.parts.norm import NormFields
+    from archc.parts.position import PositionFields
+
 Size = Annotated[int, Field(gt=0, le=2**40)]
 Positive = Annotated[float, Field(gt=0, lt=1e38)]
+Role = Literal["mixer", "ffn"]
 Group = Literal["embedding", "head", "attention", "ffn", "router", "norm", "position", "other"]
 
 
@@ -17,6 +23,32 @@ class Fields(BaseModel):
     """A section of a spec. Unknown keys and silent conversions are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """What does not hold among these fields and what is known of their surroundings."""
+        del around
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What surrounds the fields of a part, as far as it is known; what is not (well formed) is None."""
+
+    hidden_size: int | None = None
+    context: int | None = None
+    position: Fields | None = None
+    head_dim: int | None = None
+    """Channels of a head, for what a mixer applies to its heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What surrounds the fields of a part in a spec without errors: enough to build it."""
+
+    hidden_size: int
+    context: int
+    norm: NormFields
+    position: PositionFields | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +106,13 @@ class FullCache:
         """Positions that transformers' own cache object holds after `context` tokens."""
         return context
 
+    def mean_keys(self, context: int) -> float:
+        """Keys that a token meets, averaged over a sequence of `context` tokens.
+
+        The n-th token meets n keys, itself included: (1 + … + C) / C = (C + 1) / 2.
+        """
+        return (context + 1) / 2
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingCache:
@@ -91,12 +130,24 @@ class SlidingCache:
         (transformers 5.24, cache_utils.py, DynamicSlidingWindowLayer.update)."""
         return min(context, self.window - 1)
 
+    def mean_keys(self, context: int) -> float:
+        """Keys that a token meets, averaged over a sequence of `context` tokens.
+
+        The n-th token meets min(n, W): the first W tokens meet W(W + 1) / 2 in all, the other C - W meet W each.
+        """
+        full = min(self.window, context)
+        return (full * (full + 1) / 2 + (context - full) * full) / context
+
 
 Cache = FullCache | SlidingCache
 
 
 class Part(Protocol):
     """A mixer or a feed-forward: one file in `archc/parts/`, one partial in `templates/`."""
+
+    @property
+    def role(self) -> Role:
+        """Whether positions meet in the part (mixer), or it works on each of them alone (ffn)."""
 
     @property
     def slot(self) -> str:

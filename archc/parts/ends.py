@@ -20,6 +20,11 @@ class EmbeddingFields(Fields):
         default=None, description="Multiplies the embedded tokens; sqrt(hidden_size) may be written as such."
     )
 
+    def build(self, vocab_size: int, hidden_size: int, positions: int | None) -> Embedding:
+        """The embedding that the fields declare."""
+        scale = sqrt(hidden_size) if isinstance(self.scale, str) else self.scale
+        return Embedding(vocab_size, hidden_size, scale, positions)
+
 
 class LogitsFields(Fields):
     """`logits:` of a spec."""
@@ -29,6 +34,10 @@ class LogitsFields(Fields):
         default=None, description="Logits become softcap·tanh(logits / softcap), after the scale."
     )
     bias: bool = Field(default=False, description="Whether the head has a bias.")
+
+    def build(self, vocab_size: int, hidden_size: int, tied: bool) -> Head:
+        """The head that the fields declare."""
+        return Head(vocab_size, hidden_size, tied, self.bias, self.scale, self.softcap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +78,3 @@ class Head:
     def linear_flops(self) -> int:
         """The head multiplies whether or not it is tied."""
         return 2 * self.vocab_size * self.hidden_size
-
-
-def build_embedding(fields: EmbeddingFields, vocab_size: int, hidden_size: int, positions: int | None) -> Embedding:
-    """The embedding that `fields` declare."""
-    scale = sqrt(hidden_size) if isinstance(fields.scale, str) else fields.scale
-    return Embedding(vocab_size, hidden_size, scale, positions)
-
-
-def build_head(fields: LogitsFields, vocab_size: int, hidden_size: int, tied: bool) -> Head:
-    """The head that `fields` declare."""
-    return Head(vocab_size, hidden_size, tied, fields.bias, fields.scale, fields.softcap)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Finding, Positive, Size, Tensor, linear
+from archc.parts.base import Fields, Finding, Positive, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation, FeedForward
 
 Score = Literal["softmax", "sigmoid"]
@@ -49,6 +49,35 @@ class MoeFields(Fields):
     router: RouterFields = Field(description="How experts are chosen and weighted.")
     shared: SharedExpertFields | None = Field(default=None, description="A feed-forward for every token.")
 
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """A token cannot use more experts than there are."""
+        del around
+        if self.top_k > self.experts:
+            yield Finding(
+                "E204",
+                ("ffn", "top_k"),
+                f"top_k {self.top_k} is more than the {self.experts} experts there are",
+                f"choose top_k between 1 and {self.experts}",
+            )
+
+    def build(self, around: Settled) -> Experts:
+        """The mixture that the fields declare."""
+        hidden_size, shared = around.hidden_size, self.shared
+        return Experts(
+            hidden_size=hidden_size,
+            experts=self.experts,
+            top_k=self.top_k,
+            width=self.width,
+            activation=self.activation,
+            gated=self.gated,
+            score=self.router.score,
+            order=self.router.order,
+            renormalize=self.router.renormalize,
+            scale=self.router.scale,
+            shared=FeedForward(hidden_size, shared.width, self.activation, self.gated, False) if shared else None,
+            shared_gate=shared is not None and shared.gate == "sigmoid",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Experts:
@@ -67,6 +96,7 @@ class Experts:
     shared: FeedForward | None
     shared_gate: bool
 
+    role: ClassVar[Literal["ffn"]] = "ffn"
     slot = "ffn"
     partial = "experts.py.j2"
     kind = "moe"
@@ -103,33 +133,3 @@ class Experts:
         """Positions do not meet here."""
         del keys
         return 0
-
-
-def build_experts(fields: MoeFields, hidden_size: int) -> Experts:
-    """The mixture that `fields` declare."""
-    shared = fields.shared
-    return Experts(
-        hidden_size=hidden_size,
-        experts=fields.experts,
-        top_k=fields.top_k,
-        width=fields.width,
-        activation=fields.activation,
-        gated=fields.gated,
-        score=fields.router.score,
-        order=fields.router.order,
-        renormalize=fields.router.renormalize,
-        scale=fields.router.scale,
-        shared=FeedForward(hidden_size, shared.width, fields.activation, fields.gated, False) if shared else None,
-        shared_gate=shared is not None and shared.gate == "sigmoid",
-    )
-
-
-def check_experts(fields: MoeFields) -> Iterator[Finding]:
-    """A token cannot use more experts than there are."""
-    if fields.top_k > fields.experts:
-        yield Finding(
-            "E204",
-            ("ffn", "top_k"),
-            f"top_k {fields.top_k} is more than the {fields.experts} experts there are",
-            f"choose top_k between 1 and {fields.experts}",
-        )

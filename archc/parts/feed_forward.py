@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Finding, Size, Tensor, linear
+from archc.parts.base import Fields, Finding, Settled, Size, Surroundings, Tensor, linear
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 
@@ -21,21 +21,39 @@ ACTIVATION_DOC = (
 class DenseFields(Fields):
     """Fields that both dense feed-forwards have."""
 
+    gated: ClassVar[bool]
     width: Size = Field(description="Channels between the matrices.")
     activation: Activation = Field(description=ACTIVATION_DOC)
     bias: bool = Field(default=False, description="Whether every matrix has a bias.")
+
+    def build(self, around: Settled) -> FeedForward:
+        """The feed-forward that the fields declare."""
+        return FeedForward(around.hidden_size, self.width, self.activation, self.gated, self.bias)
 
 
 class MlpFields(DenseFields):
     """`ffn: {kind: mlp}`: down(activation(up(x)))."""
 
+    gated = False
     kind: Literal["mlp"]
 
 
 class GatedFields(DenseFields):
     """`ffn: {kind: gated}`: down(activation(gate(x)) · up(x))."""
 
+    gated = True
     kind: Literal["gated"]
+
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """A gated feed-forward at 4·d is half as large again as the design it is meant to match."""
+        hidden_size = around.hidden_size
+        if hidden_size is not None and self.width == 4 * hidden_size:
+            yield Finding(
+                "W401",
+                ("ffn", "width"),
+                f"a gated feed-forward of width 4 × {hidden_size} has 50 % more parameters than a plain one",
+                f"8/3 × hidden_size = {round(8 * hidden_size / 3)} keeps the size of a plain one at 4·d",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +66,7 @@ class FeedForward:
     gated: bool
     bias: bool
 
+    role: ClassVar[Literal["ffn"]] = "ffn"
     slot = "ffn"
     partial = "feed_forward.py.j2"
 
@@ -75,19 +94,3 @@ class FeedForward:
         """Positions do not meet here."""
         del keys
         return 0
-
-
-def build_feed_forward(fields: MlpFields | GatedFields, hidden_size: int) -> FeedForward:
-    """The feed-forward that `fields` declare."""
-    return FeedForward(hidden_size, fields.width, fields.activation, isinstance(fields, GatedFields), fields.bias)
-
-
-def check_feed_forward(fields: MlpFields | GatedFields, hidden_size: int | None) -> Iterator[Finding]:
-    """A gated feed-forward at 4·d is half as large again as the design it is meant to match."""
-    if isinstance(fields, GatedFields) and hidden_size is not None and fields.width == 4 * hidden_size:
-        yield Finding(
-            "W401",
-            ("ffn", "width"),
-            f"a gated feed-forward of width 4 × {hidden_size} has 50 % more parameters than a plain one",
-            f"8/3 × hidden_size = {round(8 * hidden_size / 3)} keeps the size of a plain one at 4·d",
-        )

@@ -33,6 +33,10 @@ class NormFields(Fields):
         "parallel: attention and feed-forward read the same normed input and are added together.",
     )
 
+    def build(self, size: int) -> Norm:
+        """The norm that the fields declare, over `size` channels."""
+        return Norm(self.kind, size, self.eps, self.weight, self.bias)
+
 
 @dataclass(frozen=True, slots=True)
 class Norm:
@@ -48,8 +52,3 @@ class Norm:
         """Weight and shift, [size] each, where the convention stores them."""
         stored = ["weight"] * (self.weight != "none") + ["bias"] * self.bias
         return tuple(Tensor(f"{name}.{kind}", (self.size,), "norm") for kind in stored)
-
-
-def build_norm(fields: NormFields, size: int) -> Norm:
-    """The norm that `fields` declare, over `size` channels."""
-    return Norm(fields.kind, size, fields.eps, fields.weight, fields.bias)

@@ -1,1 +1,1 @@
-"""Results for readers: the terminal here; other forms (HTML, JUnit, SARIF) in files of their own. Nothing computes."""
+"""Results for readers: in the terminal, and as JSON. Nothing here computes."""

@@ -10,11 +10,8 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from archc.families import known_families
-from archc.parts.attention import AttentionFields, check_attention, head_dim_of
-from archc.parts.base import Fields, Finding
-from archc.parts.experts import MoeFields, check_experts
-from archc.parts.feed_forward import GatedFields, MlpFields, check_feed_forward
-from archc.parts.position import LearnedFields, RopeFields, check_rope
+from archc.parts.base import Fields, Finding, Surroundings
+from archc.parts.position import LearnedFields, RopeFields
 
 Sections = Mapping[str, Fields | None]
 """The sections of one kind of layer that are well formed."""
@@ -22,16 +19,10 @@ Sections = Mapping[str, Fields | None]
 
 def check_layer(sections: Sections, hidden_size: int | None, context: int | None) -> Iterator[Finding]:
     """What does not hold within one kind of layer; a size that is not known is None."""
-    attention, position, ffn = (sections.get(name) for name in ("attention", "position", "ffn"))
-    if isinstance(attention, AttentionFields):
-        yield from check_attention(attention, hidden_size)
-        head_dim = head_dim_of(attention, hidden_size)
-        if isinstance(position, RopeFields) and head_dim is not None:
-            yield from check_rope(position, head_dim, context)
-    if isinstance(ffn, MlpFields | GatedFields):
-        yield from check_feed_forward(ffn, hidden_size)
-    if isinstance(ffn, MoeFields):
-        yield from check_experts(ffn)
+    around = Surroundings(hidden_size, context, sections.get("position"))
+    for section in sections.values():
+        if section is not None:
+            yield from section.check(around)
 
 
 def check_kinds(kinds: Mapping[str, Sections]) -> Iterator[tuple[str, Finding]]:

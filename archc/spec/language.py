@@ -14,15 +14,14 @@ from pydantic import Field
 from archc.parts.attention import AttentionFields
 from archc.parts.base import Fields, Positive, Size
 from archc.parts.ends import EmbeddingFields, LogitsFields
-from archc.parts.experts import MoeFields
-from archc.parts.feed_forward import GatedFields, MlpFields
+from archc.parts.kinds import FfnFields
 from archc.parts.norm import NormFields
 from archc.parts.position import PositionFields
 
+MAX_LAYERS = 10_000
 Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+-]*$")]
+LayerCount = Annotated[int, Field(gt=0, le=MAX_LAYERS)]
 KindName = Annotated[str, Field(max_length=40, pattern=r"^[a-z][a-z0-9_]*$")]
-FfnFields = Annotated[MlpFields | GatedFields | MoeFields, Field(discriminator="kind")]
-SECTIONS = ("norm", "position", "attention", "ffn", "residual")
 
 
 class ResidualFields(Fields):
@@ -55,7 +54,7 @@ class KindFields(Fields):
 class LayersFields(Fields):
     """`layers:` of a model whose layers differ."""
 
-    count: Annotated[int, Field(gt=0, le=10_000)] = Field(description="Number of layers.")
+    count: LayerCount = Field(description="Number of layers.")
     kinds: Annotated[dict[KindName, KindFields | None], Field(min_length=1, max_length=100)] = Field(
         description="Named kinds of layer; each states only what differs."
     )
@@ -81,7 +80,7 @@ class Header(Fields):
     embedding: EmbeddingFields = Field(description="The token embedding.")
     norm: NormFields = Field(description="The norms of every layer, and the final norm.")
     logits: LogitsFields = Field(default=LogitsFields(), description="The output head.")
-    layers: Annotated[int, Field(gt=0, le=10_000)] | LayersFields = Field(
+    layers: LayerCount | LayersFields = Field(
         description="The number of layers, or count, kinds and pattern where layers differ."
     )
     published: dict[str, ClaimFields] = Field(
@@ -97,6 +96,9 @@ class LayerFields(Fields):
     attention: AttentionFields = Field(description="The mixer.")
     ffn: FfnFields = Field(description="The feed-forward.")
     residual: ResidualFields = Field(default=ResidualFields(), description="Multipliers of the residual sum.")
+
+
+SECTIONS = tuple(LayerFields.model_fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from archc import resources
 from archc.errors import UsageError
 from archc.parts.base import Finding
 from archc.spec.checks import Sections, check_family, check_kinds, check_layer
 from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError
-from archc.spec.language import SECTIONS, Header, LayerFields, LayersFields, Spec
+from archc.spec.language import MAX_LAYERS, SECTIONS, Header, LayerFields, LayersFields, Spec
 from archc.spec.merge import merge, nested
 from archc.spec.pattern import PatternError, expand
 from archc.spec.source import Node, parse, parse_value, read
 from archc.spec.validate import at_path, validate, well_formed
 
-MAX_LAYERS = 10_000
 ONLY_KIND = "layer"
 _LEVELS = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 
@@ -89,7 +89,8 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
     header_node = Node({k: v for k, v in root.value.items() if k not in SECTIONS or k == "norm"}, root.span)
     header = validate(Header, header_node)
     problems = header if isinstance(header, list) else []
-    pattern, names = _pattern(root, problems)
+    known = dict(header) if isinstance(header, Header) else well_formed(Header, header_node)
+    pattern, names = _pattern(root, known.get("layers"), problems)
     kind_roots = {kind: _merged(root, base, kind) for kind in names}
     kinds: dict[str, LayerFields] = {}
     for kind, kind_root in kind_roots.items():
@@ -103,7 +104,7 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
         kind: dict(kinds[kind]) if kind in kinds else well_formed(LayerFields, kind_root)
         for kind, kind_root in kind_roots.items()
     }
-    problems += [_located(finding, place) for finding, place in _findings(root, kind_roots, sections)]
+    problems += [_located(finding, place) for finding, place in _findings(root, known, kind_roots, sections)]
     problems = list(dict.fromkeys(problems))
     if any(problem.level is Level.ERROR for problem in problems) or not isinstance(header, Header):
         raise SpecError(problems)
@@ -112,24 +113,17 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
 
 
 def _findings(
-    root: Node, kind_roots: Mapping[str, Node], sections: Mapping[str, Sections]
+    root: Node, header: Mapping[str, Any], kind_roots: Mapping[str, Node], sections: Mapping[str, Sections]
 ) -> Iterator[tuple[Finding, Node]]:
-    """All checks, on whatever sections are well formed, with the tree that each finding's path starts from."""
-    top = _mapping(root)
-    family = top.get("family")
+    """All checks, on whatever is well formed, with the tree that each finding's path starts from."""
+    family = _mapping(root).get("family")
     for finding in check_family(family.value if family else None):
         yield finding, root
-    hidden_size, context = (_size(top.get(name)) for name in ("hidden_size", "context"))
     for kind, found in sections.items():
-        for finding in check_layer(found, hidden_size, context):
+        for finding in check_layer(found, header.get("hidden_size"), header.get("context")):
             yield finding, kind_roots[kind]
     for kind, finding in check_kinds(sections):
         yield finding, kind_roots[kind]
-
-
-def _size(node: Node | None) -> int | None:
-    value = node.value if node else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _located(finding: Finding, root: Node) -> Diagnostic:
@@ -147,16 +141,15 @@ def _override(text: str) -> tuple[tuple[str, ...], Node]:
     return steps, parse_value(value, f"--set {path.strip()}")
 
 
-def _pattern(root: Node, problems: list[Diagnostic]) -> tuple[tuple[str, ...], list[str]]:
+def _pattern(
+    root: Node, parsed: int | LayersFields | None, problems: list[Diagnostic]
+) -> tuple[tuple[str, ...], list[str]]:
     """The kind of every layer, and the kinds to build; problems with the pattern are added to `problems`."""
-    assert isinstance(root.value, Mapping)
-    layers = root.value.get("layers")
+    layers = _mapping(root).get("layers")
     if layers is None or not isinstance(layers.value, Mapping):
-        count = layers.value if layers and isinstance(layers.value, int) else 1
-        return (ONLY_KIND,) * max(1, min(count, MAX_LAYERS)), [ONLY_KIND]
-    parsed = validate(LayersFields, layers, inside=("layers",))
-    if isinstance(parsed, list):
-        return (), []  # the header's validation reports them
+        return (ONLY_KIND,) * (parsed if isinstance(parsed, int) else 1), [ONLY_KIND]
+    if not isinstance(parsed, LayersFields):
+        return (), []  # the header's validation reports what is wrong
     text = layers.value["pattern"]
     try:
         pattern = expand(parsed.pattern, MAX_LAYERS)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from archc.parts.base import Fields
-from archc.parts.experts import MoeFields
-from archc.parts.feed_forward import GatedFields, MlpFields
-from archc.parts.position import LearnedFields, NoPositionFields, RopeFields, Scaling
+from archc.parts.kinds import FfnFields
+from archc.parts.position import PositionFields, Scaling
 from archc.spec.source import Node
 
 
-def _by_kind(*models: type[Fields]) -> dict[str, type[Fields]]:
+def _by_kind(union: Any) -> dict[str, type[Fields]]:
+    """The models of a union (which may be annotated) under the names of their kinds."""
+    models = get_args(get_args(union)[0]) or get_args(union)
     return {get_args(model.model_fields["kind"].annotation)[0]: model for model in models}
 
 
 VARIANTS: Mapping[str, Mapping[str, type[Fields]]] = {
-    "ffn": _by_kind(MlpFields, GatedFields, MoeFields),
-    "position": _by_kind(RopeFields, LearnedFields, NoPositionFields),
-    "scaling": _by_kind(*get_args(Scaling)),
+    "ffn": _by_kind(FfnFields),
+    "position": _by_kind(PositionFields),
+    "scaling": _by_kind(Scaling),
 }
 
 

@@ -30,25 +30,23 @@ _EXPECTED = {
 }
 
 
-def validate(model: type[Model], node: Node, *, inside: tuple[str, ...] = ()) -> Model | list[Diagnostic]:
-    """An instance of `model`, or everything that is wrong with `node`, with places.
-
-    `inside` is the path of `node` in the spec, for the paths that diagnostics carry.
-    """
+def validate(model: type[Model], node: Node) -> Model | list[Diagnostic]:
+    """An instance of `model`, or everything that is wrong with `node`, with places."""
     try:
         return model.model_validate(node.plain())
     except ValidationError as error:
-        return list(_diagnoses(error, model, node, inside))
+        return list(_diagnoses(error, model, node))
 
 
-def well_formed(model: type[Fields], node: Node) -> dict[str, Fields | None]:
-    """Those sections of `node` that are valid on their own, whatever is wrong with the others."""
-    found: dict[str, Fields | None] = {}
+def well_formed(model: type[Fields], node: Node) -> dict[str, Any]:
+    """Those fields of `node` that are valid on their own, whatever is wrong with the others."""
+    found: dict[str, Any] = {}
     values = node.value if isinstance(node.value, Mapping) else {}
-    for name, annotation in get_type_hints(model, include_extras=True).items():
+    annotations = get_type_hints(model, include_extras=True)
+    for name in model.model_fields:
         if name in values:
             with suppress(ValidationError):
-                found[name] = TypeAdapter(annotation).validate_python(values[name].plain())
+                found[name] = TypeAdapter(annotations[name]).validate_python(values[name].plain())
     return found
 
 
@@ -58,9 +56,7 @@ def at_path(node: Node, path: Iterable[str | int]) -> Span:
     return found.span if not isinstance(found.value, Mapping) else found.key_span or found.span
 
 
-def _diagnoses(
-    error: ValidationError, model: type[Fields], node: Node, inside: tuple[str, ...]
-) -> Iterator[Diagnostic]:
+def _diagnoses(error: ValidationError, model: type[Fields], node: Node) -> Iterator[Diagnostic]:
     found: dict[tuple[str | int, ...], list[Any]] = {}
     for detail in error.errors(include_url=False):
         found.setdefault(_real_path(node, detail["loc"], detail["type"]), []).append(detail)
@@ -68,7 +64,7 @@ def _diagnoses(
         deeper = any(other[: len(path)] == path and len(other) > len(path) for other in found)
         if deeper and all(detail["type"] in _EXPECTED for detail in details):
             continue  # another alternative of the same field got further into the value
-        yield _diagnosis(model, node, path, details, inside)
+        yield _diagnosis(model, node, path, details)
 
 
 def _real_path(node: Node, location: tuple[str | int, ...], problem: str) -> tuple[str | int, ...]:
@@ -93,17 +89,15 @@ def _child(value: object, step: str | int) -> Node | None:
     return value[step] if isinstance(value, tuple) and isinstance(step, int) and step < len(value) else None
 
 
-def _diagnosis(
-    model: type[Fields], node: Node, path: tuple[str | int, ...], details: list[Any], inside: tuple[str, ...]
-) -> Diagnostic:
+def _diagnosis(model: type[Fields], node: Node, path: tuple[str | int, ...], details: list[Any]) -> Diagnostic:
     problem, detail = details[0]["type"], details[0]
-    name = ".".join(str(step) for step in (*inside, *path))
+    name = ".".join(str(step) for step in path)
     target = node.find(path)
     span = target.span
     value = _shown(target)
     match problem:
         case "extra_forbidden":
-            code, message = "E101", f"unknown key {path[-1]!r}" + _within((*inside, *path[:-1]))
+            code, message = "E101", f"unknown key {path[-1]!r}" + _within(path[:-1])
             mend = _suggest_key(str(path[-1]), known_keys(model, detail["loc"][:-1]), path[:-1])
             span = target.key_span or span
         case "missing":

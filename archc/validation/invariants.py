@@ -59,8 +59,7 @@ def check_invariants(
 
 
 def _length_matters(architecture: Architecture) -> bool:
-    ropes = [layer.mixer.rope for layer in architecture.layers if layer.mixer.rope]
-    return any(rope.scaling is not None and rope.scaling.kind in ("dynamic", "longrope") for rope in ropes)
+    return any(layer.mixer.rope is not None and layer.mixer.rope.length_matters for layer in architecture.layers)
 
 
 def _cache_size(architecture: Architecture, reference: Reference) -> Invariant:

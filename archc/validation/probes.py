@@ -116,8 +116,7 @@ def _distant(architecture: Architecture, ids: _Ids) -> list[Probe]:
     """
     marks = {0, 1, 2, architecture.context // 2, architecture.context - 2, architecture.context - 1}
     for layer in architecture.layers:
-        scaling = layer.mixer.rope.scaling if layer.mixer.rope else None
-        original = getattr(scaling, "original_context", None)
+        original = layer.mixer.rope.original_context if layer.mixer.rope else None
         if original is not None:
             marks |= {original // 4, original - 1, original, original + 1, 2 * original}
     steps = {mark + step for mark in marks for step in range(4)}

@@ -84,3 +84,29 @@ def test_equal_kinds_have_one_table() -> None:
 @pytest.mark.parametrize("position", ["{kind: learned}", "{kind: none}", "null"])
 def test_without_rope_there_is_no_section(position: str) -> None:
     assert "rope" not in build_report(compile_text(PLAIN.replace("{kind: rope, base: 10000}", position)).architecture)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "length_matters", "original_context"),
+    [
+        ("null", False, None),
+        ("{kind: linear, factor: 2}", False, None),
+        ("{kind: dynamic, factor: 2, original_context: 24}", True, 24),
+        ("{kind: yarn, factor: 2, original_context: 24}", False, 24),
+        (
+            "{kind: llama3, factor: 2, original_context: 24, low_freq_factor: 1, high_freq_factor: 4}",
+            False,
+            24,
+        ),
+    ],
+)
+def test_what_a_scaling_says_of_itself(scaling: str, length_matters: bool, original_context: int | None) -> None:
+    found = compile_text(PLAIN, overrides=[f"position.scaling={scaling}"]).architecture.layers[0].mixer.rope
+    assert found is not None
+    assert (found.length_matters, found.original_context) == (length_matters, original_context)
+
+
+def test_longrope_depends_on_the_length() -> None:
+    found = compile_text(BY_NAME["llama-longrope"].text()).architecture.layers[0].mixer.rope
+    assert found is not None
+    assert (found.length_matters, found.original_context) == (True, 24)

@@ -10,6 +10,7 @@ from archc.architecture import compile_text
 from archc.errors import UsageError
 from archc.parts.feed_forward import FeedForward
 from archc.spec.diagnostics import Diagnostic, SpecError
+from archc.spec.language import SECTIONS, KindFields
 from archc.spec.pattern import PatternError, expand
 
 SPEC = """archc: 1
@@ -221,3 +222,20 @@ def test_rope_and_a_learned_table_do_not_mix() -> None:
 def test_identical_problems_of_several_kinds_are_said_once() -> None:
     found = problems(KINDS.replace("heads: 6, kv_heads: 2", "heads: 5"))
     assert [d.code for d in found] == ["E203"]
+
+
+def test_a_kind_may_change_every_section() -> None:
+    assert tuple(KindFields.model_fields) == SECTIONS
+
+
+@pytest.mark.parametrize("name", ["model_config", "model_fields", "check", "build"])
+def test_names_of_the_implementation_are_no_keys(name: str) -> None:
+    found = problems(f"{SPEC}{name}: 3\n", "vocab_size=many")
+    assert {d.code for d in found} == {"E101", "E103"}
+
+
+def test_turning_and_scaling_are_checked_once_for_the_mixer_that_turns() -> None:
+    scaling = "position.scaling={kind: dynamic, factor: 2, original_context: 16}"
+    found = problems(SPEC, "attention.head_dim=3", scaling)
+    assert [d.code for d in found] == ["E202"], "the pair that is left over is the cause"
+    assert [d.code for d in problems(SPEC, "attention.head_dim=2", scaling)] == ["E206"]
