@@ -62,7 +62,7 @@ class AttentionFields(Fields):
     kv_heads: Size | None = Field(
         default=None, description="Key/value heads; equal to heads unless stated. The cache grows with them."
     )
-    head_dim: Size | None = Field(
+    head_dim: Annotated[int, Field(gt=0, le=2**16)] | None = Field(
         default=None, description="Channels per head; hidden_size / heads unless stated. It is a number of its own."
     )
     grouping: Grouping = Field(

@@ -74,7 +74,7 @@ class Header(Fields):
     )
     source: Label | None = Field(default=None, description="Where the figures come from, such as a hub id.")
     vocab_size: Size = Field(description="Rows of the embedding as stored, padding rows included.")
-    hidden_size: Size = Field(description="Width of the residual stream.")
+    hidden_size: Annotated[int, Field(gt=0, le=2**20)] = Field(description="Width of the residual stream.")
     context: Size = Field(description="Positions that the model is meant for.")
     dtype: Literal["float32", "bfloat16", "float16"] = Field(description="Type the weights are published in.")
     embedding: EmbeddingFields = Field(description="The token embedding.")

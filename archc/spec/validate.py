@@ -95,6 +95,8 @@ def _diagnosis(model: type[Fields], node: Node, path: tuple[str | int, ...], det
     target = node.find(path)
     span = target.span
     value = _shown(target)
+    if detail["loc"][-1] == "[key]":  # pydantic's word for a key that is wrong itself
+        name, value, span = "the key", repr(str(path[-1])), target.key_span or span
     match problem:
         case "extra_forbidden":
             code, message = "E101", f"unknown key {path[-1]!r}" + _within(path[:-1])

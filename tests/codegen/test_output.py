@@ -68,7 +68,7 @@ def test_replaces_its_own_unchanged_file(tmp_path: Path, text: str, other: str) 
 def test_refuses_somebodys_own_file(tmp_path: Path, text: str, own: bytes) -> None:
     path = tmp_path / "model.py"
     path.write_bytes(own)
-    with pytest.raises(UsageError, match="archc did not write it or it was changed since; .+ or add --force"):
+    with pytest.raises(UsageError, match=r"archc did not write it or it was changed since; .+ or add --force"):
         write_generated(text, path)
     assert path.read_bytes() == own
     assert entries(tmp_path) == ["model.py"]

@@ -88,6 +88,8 @@ def test_a_typo_hides_no_impossible_combination() -> None:
         ("dtype: float32", "dtype: float23", "E104", "choose 'float32'"),
         ("name: a-model", 'name: "a\\nb"', "E104", "may hold only"),
         ("layers: 2", "layers: 99999", "E104", "less than or equal to 10000"),
+        ("heads: 6", f"heads: 6, head_dim: {2**40}", "E104", "less than or equal to 65536"),
+        ("layers: 2", "layers: {count: 1, kinds: {Big: null}, pattern: a}", "E104", "the key cannot be 'Big'"),
         ("kv_heads: 2", "kv_heads: 4", "E201", "a divisor of 6"),
         ("heads: 6, kv_heads: 2", "heads: 5", "E203", "state attention.head_dim"),
         ("hidden_size: 48", "hidden_size: 42", "E202", "7 of 7 channels would rotate"),
