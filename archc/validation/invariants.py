@@ -27,7 +27,7 @@ class Invariant:
     name: str
     passed: bool
     figure: float
-    unit: Literal["times the floor", "cached numbers"]
+    unit: Literal["times the floor", "cached numbers", "layers with another window than the reference"]
 
 
 def check_invariants(
@@ -41,7 +41,7 @@ def check_invariants(
 
     `logits` are the port's own, by the probe's name.
     """
-    found = [_cache_size(architecture, reference)]
+    found = _against_own_cache(architecture, reference)
     one_row = [b for b in baselines if b.probe.chunks is None and len(b.probe.input_ids) == 1]
     plain = [b for b in one_row if b.probe.position_ids is None and b.probe.tokens > _CHANGED]
     if plain:
@@ -62,13 +62,22 @@ def _length_matters(architecture: Architecture) -> bool:
     return any(layer.mixer.rope is not None and layer.mixer.rope.length_matters for layer in architecture.layers)
 
 
-def _cache_size(architecture: Architecture, reference: Reference) -> Invariant:
-    """Transformers' own cache holds as many numbers as the spec's parts say it does."""
+def _against_own_cache(architecture: Architecture, reference: Reference) -> list[Invariant]:
+    """Transformers' own cache holds as many numbers as the spec says, and has the windows that it says.
+
+    A window longer than every probe shows nowhere else.
+    """
     tokens = min(_CACHED, architecture.embedding.positions or _CACHED)
     sizes = cache_sizes(architecture, context=tokens, batch=1, dtype="float32")
-    declared = sizes["reference_elements_at_context"]
-    held = reference.cached_elements(tokens)
-    return Invariant("cache size", declared == held, held, "cached numbers")
+    held = reference.cached(tokens)
+    declared = [layer.mixer.window for layer in architecture.layers]
+    other = sum(ours != theirs for ours, theirs in zip(declared, held.windows, strict=True))
+    return [
+        Invariant(
+            "cache size", sizes["reference_elements_at_context"] == held.elements, held.elements, "cached numbers"
+        ),
+        Invariant("windows", other == 0, other, "layers with another window than the reference"),
+    ]
 
 
 def _causality(port: Port, baseline: Baseline, own: Tensor) -> Invariant:

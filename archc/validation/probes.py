@@ -114,13 +114,19 @@ def _distant(architecture: Architecture, ids: _Ids) -> list[Probe]:
     The mask of ones is there because transformers reads a gap in position ids without a mask as
     packed documents.
     """
-    marks = {0, 1, 2, architecture.context // 2, architecture.context - 2, architecture.context - 1}
+    context = architecture.context
+    marks = {0, 1, 2, context // 2, context - 2, context - 1}
     for layer in architecture.layers:
         original = layer.mixer.rope.original_context if layer.mixer.rope else None
         if original is not None:
             marks |= {original // 4, original - 1, original, original + 1, 2 * original}
-    steps = {mark + step for mark in marks for step in range(4)}
-    positions = torch.tensor([sorted(step for step in steps if 0 <= step < architecture.context)])
-    mask = torch.ones_like(positions)
-    purpose = "positions up to the end of the context"
-    return [Probe("distant positions", purpose, ids(1, positions.shape[1]), positions, mask)]
+    probes = [("distant positions", "positions up to the end of the context", marks, context)]
+    if any(layer.mixer.rope for layer in architecture.layers) and architecture.embedding.positions is None:
+        beyond = {0, context - 1, context, 2 * context, *(mark for mark in marks if mark >= context)}
+        probes.append(("beyond the context", "what changes past the trained length", beyond, 2**62))
+    found = []
+    for name, purpose, wanted, end in probes:
+        steps = {mark + step for mark in wanted for step in range(4)}
+        positions = torch.tensor([sorted(step for step in steps if 0 <= step < end)])
+        found.append(Probe(name, purpose, ids(1, positions.shape[1]), positions, torch.ones_like(positions)))
+    return found

@@ -25,6 +25,14 @@ class Routing:
     logits: tuple[Tensor, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """Numbers in transformers' own cache of one row, and the window of every layer (None: all positions)."""
+
+    elements: int
+    windows: tuple[int | None, ...]
+
+
 _SIGNS = 262_147
 
 
@@ -100,12 +108,15 @@ class Reference:
         points |= {f"layers.{number}.out": state for number, state in enumerate(between)}
         return points | {"final_norm": last, "logits": out.logits}
 
-    def cached_elements(self, tokens: int) -> int:
-        """Numbers that transformers' own cache holds after `tokens` tokens of one row."""
+    def cached(self, tokens: int) -> Cached:
+        """What transformers' own cache holds after `tokens` tokens of one row."""
         ids = torch.zeros((1, tokens), dtype=torch.long)
         with torch.no_grad(), _quiet():
-            state = getattr(self.model(input_ids=ids, use_cache=True), self._cache_argument)
-        return sum(layer.keys.numel() + layer.values.numel() for layer in state.layers)
+            layers = getattr(self.model(input_ids=ids, use_cache=True), self._cache_argument).layers
+        return Cached(
+            elements=sum(layer.keys.numel() + layer.values.numel() for layer in layers),
+            windows=tuple(layer.sliding_window if layer.is_sliding else None for layer in layers),
+        )
 
     def _forget(self) -> None:
         """Makes a run independent of those before it.

@@ -87,6 +87,29 @@ def test_a_cache_of_another_size_is_noticed(checkpoint: Checkpoint) -> None:
     assert size.figure == 3 * 256 * 2 * 2 * 16
 
 
+def test_a_window_longer_than_every_probe_is_noticed(tmp_path: Path) -> None:
+    """Mistral's window of 4,096 left out of a spec: no probe of 512 tokens can see it, the reference's cache can."""
+    tiny = replace(BY_NAME["mistral-window"], config=BY_NAME["mistral-window"].config | {"sliding_window": 4096})
+    tiny.save(tmp_path)
+    for override, right in (("attention.window=4096", True), ("attention.window=null", False)):
+        result = run_gate(compile_text(tiny.text(), overrides=[override]), tmp_path, lambda _step: None)
+        windows = next(one for one in result.invariants if one.name == "windows")
+        assert windows.passed == result.passed == right
+        assert windows.figure == (0 if right else 3)
+
+
+def test_a_scaling_that_begins_past_the_context_is_noticed(checkpoint: Checkpoint) -> None:
+    """Dynamic scaling with the original context as context: only positions beyond it rotate differently."""
+    at_original = ["context=20", "position.scaling=null"]
+    result = run_gate(
+        compile_text(BY_NAME["llama-dynamic"].text(), overrides=at_original),
+        checkpoint("llama-dynamic"),
+        lambda _step: None,
+    )
+    assert not result.passed
+    assert not next(probe for probe in result.probes if probe.probe.name == "beyond the context").passed
+
+
 def test_a_port_that_shows_nothing_is_said_to(checkpoint: Checkpoint) -> None:
     result = run_gate(
         compile_text(BY_NAME["llama-default"].text()),

@@ -30,7 +30,10 @@ def test_the_probes_every_model_gets() -> None:
 
 def test_positions_reach_the_end_of_the_context_and_cross_the_original_one() -> None:
     probes, _ = derive_probes(compile_spec("llama3.1-8b").architecture)
-    distant = next(probe for probe in probes if probe.position_ids is not None and len(probe.input_ids) == 1)
+    distant = next(probe for probe in probes if probe.name == "distant positions")
+    beyond = next(probe for probe in probes if probe.name == "beyond the context")
+    assert beyond.position_ids is not None
+    assert int(beyond.position_ids.max()) > 2 * 131_072
     assert distant.position_ids is not None
     assert {8191, 8192, 8193, 16384, 131071} <= set(distant.position_ids[0].tolist())
     assert distant.attention_mask is not None, "transformers takes a gap without a mask for packed documents"

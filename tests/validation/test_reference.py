@@ -52,7 +52,10 @@ def test_a_nudge_moves_every_number_but_zeros_by_one_ulp(checkpoint: Checkpoint)
 def test_the_declared_cache_is_transformers_own(name: str, tokens: int, checkpoint: Checkpoint) -> None:
     """Full layers hold every position, sliding ones window - 1: 2 x 2 heads x 16 channels each."""
     rows = {"llama-default": 3 * tokens, "mistral-window": 3 * 6, "gemma3_text": tokens + 2 * 6}[name]
-    assert Reference(checkpoint(name)).cached_elements(tokens) == rows * 2 * 2 * 16
+    held = Reference(checkpoint(name)).cached(tokens)
+    assert held.elements == rows * 2 * 2 * 16
+    windows = {"llama-default": (None,) * 3, "mistral-window": (7,) * 3, "gemma3_text": (7, None, 7)}
+    assert held.windows == windows[name]
 
 
 def test_a_quantised_checkpoint_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
