@@ -154,8 +154,8 @@ def test_weights_not_fetched_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_ctrl_c_during_a_long_run(tmp_path: Path) -> None:
     """A validation is interrupted while it works: one line, exit code 3, no file begun."""
     code = (
-        "import signal, sys, threading, archc.validation.gate as gate\n"
-        "def slow(*_, **__): signal.raise_signal(signal.SIGINT)\n"
+        "import signal, sys, time, archc.validation.gate as gate\n"
+        "def slow(*_, **__): signal.raise_signal(signal.SIGINT); time.sleep(60)\n"
         "gate.run_gate = slow\n"
         "from archc.cli import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
