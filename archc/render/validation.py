@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from archc.render.terminal import console
+from archc.spec.diagnostics import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +79,7 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         "name": probe.probe.name,
         "purpose": probe.probe.purpose,
         "tokens": probe.probe.tokens,
-        "floor": {"max_abs": probe.floor.max_abs, "rms": probe.floor.rms},
+        "floor": {"max_abs": _finite(probe.floor.max_abs), "rms": _finite(probe.floor.rms)},
         "deviation": {
             "max_abs": _finite(found.max_abs),
             "rms": _finite(found.rms),
@@ -155,7 +156,7 @@ def _print_manifest(manifest: ManifestResult, out: Console) -> None:
         ("never read", manifest.unread),
     ):
         for name in names[:_LISTED]:
-            out.print(f"  {label:<10} {name}")
+            out.print(f"  {label:<10} {printable(name)}")
         if len(names) > _LISTED:
             out.print(f"  {'':<10} … and {len(names) - _LISTED} more {label}")
 

@@ -51,6 +51,8 @@ class Floor:
 
     def times(self, deviation: Deviation) -> float:
         """The deviation in floors; infinite where it is not a number."""
+        if not (math.isfinite(self.max_abs) and math.isfinite(self.rms)):
+            return math.inf  # a reference that is no number when nudged says nothing about a port
         ratio = max(deviation.max_abs / self.max_abs, deviation.rms / self.rms)
         return ratio if math.isfinite(ratio) else math.inf
 

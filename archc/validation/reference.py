@@ -34,6 +34,7 @@ class Cached:
 
 
 _SIGNS = 262_147
+_IMPLEMENTATIONS = {"attn_implementation", "experts_implementation"}
 
 
 class Reference:
@@ -46,6 +47,12 @@ class Reference:
         if "quantization_config" in config:
             raise IncompleteError(
                 f"{folder} is quantised, and archc compares full-precision weights", "use the unquantised checkpoint"
+            )
+        chosen = [key for key in config if key.strip("_").removesuffix("_internal") in _IMPLEMENTATIONS]
+        if chosen:
+            raise IncompleteError(
+                f"the config.json of {folder} chooses an implementation ({chosen[0]}), which may fetch and run code",
+                "remove that key: the reference runs eager attention",
             )
         self.version = f"transformers {transformers.__version__}"
         with _quiet():
@@ -178,10 +185,11 @@ def _nudge(model: Any, seed: int, direction: int) -> None:
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):
             if tensor.is_floating_point():
-                bits = tensor.view(whole[tensor.element_size()]).view(-1)
+                values = tensor.view(-1)
+                bits = values.view(whole[tensor.element_size()])
                 for start in range(0, len(bits), _SIGNS):
                     part = bits[start : start + _SIGNS]
-                    part.add_(signs[: len(part)].mul(part != 0))
+                    part.add_(signs[: len(part)].mul(values[start : start + _SIGNS] != 0))
 
 
 @contextlib.contextmanager

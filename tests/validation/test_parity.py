@@ -47,6 +47,12 @@ def test_what_is_not_a_number_never_passes(bad: float) -> None:
     assert judge(baseline, reference).passed
 
 
+def test_a_floor_that_is_no_number_passes_nothing() -> None:
+    assert not judge(
+        Baseline(PROBE, torch.zeros(1, 2, 2), ALL, 0, Floor(math.inf, math.inf)), torch.ones(1, 2, 2)
+    ).passed
+
+
 def test_another_shape_never_passes() -> None:
     baseline = Baseline(PROBE, torch.zeros(1, 2, 2), ALL, 0, Floor(1e-5, 1e-6))
     assert not judge(baseline, torch.zeros(1, 2, 3)).passed

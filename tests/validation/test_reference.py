@@ -40,11 +40,13 @@ def test_a_nudge_moves_every_number_but_zeros_by_one_ulp(checkpoint: Checkpoint)
     weight = reference.model.model.layers[0].mlp.up_proj.weight
     with torch.no_grad():
         weight[0, 0] = 0.0
+        weight[0, 1] = -0.0  # one step from the bits of NaN
     before = weight.detach().clone()
     with reference.nudged(0):
         up, down = (torch.nextafter(before, torch.full_like(before, end)) for end in (torch.inf, -torch.inf))
         assert bool(((weight == up) | (weight == down))[before != 0].all())
         assert weight[0, 0] == 0
+        assert weight[0, 1] == 0
         assert 0.3 < float((weight == up).float().mean()) < 0.7
 
 
