@@ -61,6 +61,7 @@ class Reference:
                     folder,
                     dtype=torch.float32,
                     attn_implementation="eager",
+                    experts_implementation="eager",
                     trust_remote_code=False,
                     use_safetensors=True,
                     local_files_only=True,
