@@ -91,7 +91,9 @@ def test_one_wrong_field(measured: Measured, override: str, least: float, most: 
     right = override == "position.pairing=half"
     port = GeneratedPort(compile_spec("smollm2-135m", [override]).architecture, WEIGHTS)
     results = [judge(baseline, port.logits(baseline.probe)) for baseline in measured.baselines]
-    assert all(result.passed == right for result in results)
+    # Far positions have a floor of their own, under which the smallest mistakes hide: one probe that sees is enough.
+    failed = [result.probe.name for result in results if not result.passed]
+    assert bool(failed) != right, failed
     loss = text_loss(measured.reference, port, WEIGHTS, TEXT, 256)
     assert loss is not None
     assert least <= loss.change <= most
