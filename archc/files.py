@@ -2,31 +2,83 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
 
+_HASH_LINE = "# archc-sha256: "
 _MAX_OLD_BYTES = 2**28
+
+
+def stamped(origin: str, body: str) -> str:
+    """A text that says in its first line where it comes from, and in its second carries a hash of the rest.
+
+    `#` begins a comment in the languages that archc writes.
+    """
+    return f"# {origin}\n{_HASH_LINE}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+
+
+def write_stamped(text: str, path: Path, *, force: bool = False) -> None:
+    """Write a stamped text. An existing file is replaced only if archc wrote it and nobody changed it since.
+
+    Raises UsageError where `path` holds something else (unless `force`), IncompleteError where it
+    cannot be written; either way nothing has changed.
+    """
+    replace_own(path, text.encode(), _unchanged, force=force)
+
+
+def _unchanged(content: bytes) -> bool:
+    """Whether a file is archc's own, as its hash says. Line ends do not count: version control may convert them."""
+    try:
+        _, hash_line, body = content.decode().replace("\r\n", "\n").split("\n", 2)
+    except ValueError:
+        return False
+    return hash_line == _HASH_LINE + hashlib.sha256(body.encode()).hexdigest()
 
 
 def replace_own(path: Path, content: bytes, is_own: Callable[[bytes], bool], *, force: bool = False) -> None:
     """Write a file whole. One that exists is replaced only if archc wrote it and nobody changed it since.
 
-    `is_own` says so of the old content. Raises UsageError where it is somebody else's (unless `force`), and
-    IncompleteError where it cannot be written; either way nothing has changed.
+    Raises what `require_own` does, and IncompleteError where it cannot be written; either way nothing has changed.
     """
-    if path.is_dir():
-        raise UsageError(f"{quoted(str(path), 200)} is a folder", "name a file")
-    if path.is_file() and not force and not _holds(path, is_own):
-        raise UsageError(
-            f"{quoted(str(path), 200)} exists, and archc did not write it or it was changed since",
-            "choose another name, or add --force",
-        )
+    require_own(path, is_own, force=force)
     write_whole(path, content)
+
+
+def require_own(path: Path, is_own: Callable[[bytes], bool], *, force: bool = False) -> None:
+    """Refuse a file that may not be replaced, before the work that it is to hold.
+
+    `is_own` says of a file's content whether archc wrote it. Raises UsageError where it is somebody else's (unless
+    `force`) or a folder, and IncompleteError where there is no folder to write it in.
+    """
+    try:
+        if path.is_dir():
+            raise UsageError(f"{quoted(str(path), 200)} is a folder", "name a file")
+        if path.is_file() and not force and not _holds(path, is_own):
+            raise UsageError(
+                f"{quoted(str(path), 200)} exists, and archc did not write it or it was changed since",
+                "choose another name, or add --force",
+            )
+        folder = path.resolve().parent
+        if not folder.is_dir():
+            _refuse(path, os.strerror(errno.ENOTDIR if folder.exists() else errno.ENOENT))
+        if not path.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            _refuse(path, os.strerror(errno.EACCES))
+    except (OSError, ValueError, RuntimeError) as error:  # a name too long, a NUL in it, links in a circle
+        _refuse(path, (isinstance(error, OSError) and error.strerror) or str(error))
+
+
+def _refuse(path: Path, reason: str) -> NoReturn:
+    raise IncompleteError(
+        f"cannot write {quoted(str(path), 200)}: {reason}", "choose a place that exists and that you may write to"
+    ) from None
 
 
 def _holds(path: Path, is_own: Callable[[bytes], bool]) -> bool:
@@ -59,10 +111,7 @@ def write_whole(path: Path, content: bytes) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise IncompleteError(
-            f"cannot write {quoted(str(path), 200)}: {reason}", "choose a place that exists and that you may write to"
-        ) from None
+        _refuse(path, (isinstance(error, OSError) and error.strerror) or str(error))
 
 
 def _umask() -> int:

@@ -7,11 +7,78 @@ That it is small can be seen from its order: it grows with the width of a layer,
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, TypedDict
 
 from archc.architecture.model import Architecture
-from archc.parts.base import Cache, Part
-from archc.parts.experts import Experts
+from archc.parts.base import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class MeanKeys:
+    """Keys that a query meets, averaged over a causal sequence of `context` tokens."""
+
+    context: int
+    decoding: ClassVar[bool] = False
+
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+        """The n-th token meets n keys, itself included, or its window, or those since its chunk began.
+
+        Window W: the first W tokens meet W(W + 1) / 2 in all, the other C - W meet W each. Chunk K: every whole chunk
+        is a sequence of its own.
+        """
+        if chunk is not None and chunk < self.context:
+            whole, rest = divmod(self.context, chunk)
+            return (whole * chunk * (chunk + 1) + rest * (rest + 1)) / 2 / self.context
+        full = self.context if window is None else min(window, self.context)
+        return (full * (full + 1) / 2 + (self.context - full) * full) / self.context
+
+    def entries(self, rate: int, most: int | None = None) -> float:
+        """The n-th token meets floor(n / rate) entries, or `most`.
+
+        Every number of entries below the last is met by `rate` tokens; the last by the token that completes it and
+        those after it.
+        """
+        whole, rest = divmod(self.context, rate)
+        bound = whole if most is None else min(whole, most)
+        below = min(bound, max(whole - 1, 0))
+        before = below * (below + 1) / 2 + (max(whole - 1, 0) - below) * bound
+        return (rate * before + (rest + 1) * bound) / self.context
+
+
+@dataclass(frozen=True, slots=True)
+class LastKeys:
+    """Keys that the last of `context` tokens meets: those of one step of decoding."""
+
+    context: int
+    decoding: ClassVar[bool] = True
+
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+        """All, or the window, or what the current chunk holds, which is counted as a whole one."""
+        return min(self.context, window or self.context, chunk or self.context)
+
+    def entries(self, rate: int, most: int | None = None) -> float:
+        """All, or `most` of them."""
+        return min(self.context // rate, most or self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class AllKeys:
+    """Every query-key pair of `context` tokens, also those that the mask removes."""
+
+    context: int
+    decoding: ClassVar[bool] = False
+
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+        """All, whatever the mask."""
+        del window, chunk
+        return self.context
+
+    def entries(self, rate: int, most: int | None = None) -> float:
+        """All, whatever is chosen."""
+        del most
+        return self.context // rate
 
 
 class Flops(TypedDict):
@@ -19,6 +86,8 @@ class Flops(TypedDict):
 
     forward_per_token: int
     """Averaged over the tokens of a sequence of `context`: token i meets i keys, itself included, or its window."""
+    decode_per_token: int
+    """One step of decoding behind `context` tokens: the token meets them all, or its window."""
     prefill_full_square: int
     """All `context` tokens at once, with every query-key pair counted, also those that the mask removes."""
     context: int
@@ -27,32 +96,34 @@ class Flops(TypedDict):
 
 def forward_flops(architecture: Architecture, *, context: int) -> Flops:
     """Fold the parts of `architecture` into operations, for a sequence of `context` tokens."""
-    parts: list[Part] = [branch.part for layer in architecture.layers for branch in layer.branches]
-    linear = architecture.head.linear_flops() + sum(part.linear_flops() for part in parts)
-    causal = sum(part.mixing_flops(mean_keys(part.cache(), context)) for part in parts)
-    square = sum(part.mixing_flops(context) for part in parts)
+    parts = [(part, layers) for layer, layers in architecture.distinct for part in layer.parts()]
+    linear = (
+        architecture.embedding.linear_flops() + architecture.head.linear_flops() + architecture.linear_flops_around()
+    )
+    linear += sum(part.linear_flops() * layers for part, layers in parts)
+
+    def mixing(keys: Keys) -> float:
+        return sum(part.mixing_flops(keys) * layers for part, layers in parts)
+
     return Flops(
-        forward_per_token=round(linear + causal),
-        prefill_full_square=round(context * (linear + square)),
+        forward_per_token=round(linear + mixing(MeanKeys(context))),
+        decode_per_token=round(linear + mixing(LastKeys(context))),
+        prefill_full_square=round(context * (linear + mixing(AllKeys(context)))),
         context=context,
-        conventions=_conventions(architecture),
+        conventions=list(_conventions(architecture)),
     )
 
 
-def mean_keys(cache: Cache | None, context: int) -> float:
-    """Keys that a token meets, averaged over a sequence of `context` tokens; none where nothing is remembered."""
-    return 0.0 if cache is None else cache.mean_keys(context)
-
-
-def _conventions(architecture: Architecture) -> list[str]:
+def _conventions(architecture: Architecture) -> Iterator[str]:
     """What the figures count, for readers who compare them with others."""
-    lines = [
-        "only matrix products are counted, a multiply-add as two operations",
-        "the head is counted for every token; looking up embeddings is not",
-        "forward_per_token averages over the sequence: a token meets the keys up to its own, or its window",
-        "prefill_full_square counts every query-key pair, as operator counters do, also those that the mask removes",
-        "norms, softmax, activations, rotations and masks are left out",
-    ]
-    if any(isinstance(layer.ffn, Experts) for layer in architecture.layers):
-        lines.append("the router and the chosen experts are counted; sorting tokens by expert and adding up are not")
-    return lines
+    yield "only matrix products are counted, a multiply-add as two operations"
+    yield "the head is counted for every token; looking up embeddings is not"
+    yield "forward_per_token averages over the sequence: a token meets the keys up to its own, or its window"
+    yield "decode_per_token is the last token's: it meets the whole context, or its window"
+    yield "prefill_full_square counts every query-key pair, as operator counters do, also those that the mask removes"
+    yield "norms, softmax, activations, rotations and masks are left out"
+    if any(layer.ffn is not None and layer.ffn.routed for layer, _ in architecture.distinct):
+        yield "the router and the chosen experts are counted; sorting tokens by expert and adding up are not"
+    yield from dict.fromkeys(
+        line for layer, _ in architecture.distinct for part in layer.parts() for line in part.conventions
+    )

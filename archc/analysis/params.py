@@ -8,13 +8,10 @@ are no parameters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TypedDict
 
 from archc.analysis.layers import typical_layer
 from archc.architecture.model import Architecture, Layer
-from archc.parts.base import Tensor
-from archc.parts.experts import Experts
 
 
 class Params(TypedDict):
@@ -63,9 +60,13 @@ def count_params(architecture: Architecture) -> Params:
     """Fold the tensors of `architecture` into counts."""
     groups: Counter[str] = Counter()
     active = 0
-    for tensor in architecture.tensors():
-        groups[tensor.group] += tensor.size
-        active += tensor.active_size
+    buffers = 0
+    for tensor, count in architecture.counted():
+        if tensor.buffer:
+            buffers += tensor.size * count
+            continue
+        groups[tensor.group] += tensor.size * count
+        active += tensor.active_size * count
     total = groups.total()
     return Params(
         total=total,
@@ -79,19 +80,16 @@ def count_params(architecture: Architecture) -> Params:
         norm=groups["norm"],
         position=groups["position"],
         other=groups["other"],
-        stored_buffers=0,
+        stored_buffers=buffers,
     )
 
 
 def block_shares(architecture: Architecture) -> Block:
-    """What the feed-forwards and the mixers hold of all blocks.
-
-    The blocks are what remains of the model without its two ends and its final norm.
-    """
-    blocks = _by_group(architecture.tensors())
-    blocks.subtract(_by_group(architecture.embedding.tensors()))
-    blocks.subtract(_by_group(architecture.final_norm.tensors("final_norm")))
-    blocks.subtract(_by_group(architecture.head.tensors()))
+    """What the feed-forwards and the mixers hold of all blocks."""
+    blocks = Counter[str]()
+    for tensor, count in architecture.counted_in_layers():
+        if not tensor.buffer:
+            blocks[tensor.group] += tensor.size * count
     whole = blocks.total()
     return Block(
         ffn_share=(blocks["ffn"] + blocks["router"]) / whole,
@@ -101,28 +99,22 @@ def block_shares(architecture: Architecture) -> Block:
 
 def expert_params(architecture: Architecture) -> Moe | None:
     """The experts of a model; None for a dense one."""
-    layer = typical_layer(architecture, lambda layer: isinstance(layer.ffn, Experts))
-    if layer is None or not isinstance(layer.ffn, Experts):
+    layer = typical_layer(architecture, lambda layer: layer.ffn is not None and layer.ffn.routed is not None)
+    routed = layer.ffn.routed if layer and layer.ffn else None
+    if routed is None:
         return None
-    tensors = list(architecture.tensors())
-    routed = sum(tensor.size for tensor in tensors if tensor.slices_used is not None)
+    sizes = [(tensor, tensor.size * count) for tensor, count in architecture.counted() if not tensor.buffer]
+    experts = sum(size for tensor, size in sizes if tensor.slices_used is not None)
     return Moe(
-        experts=layer.ffn.experts,
-        top_k=layer.ffn.top_k,
-        expert_params=routed,
-        params_per_expert=layer.ffn.expert_size,
-        expert_share=routed / sum(tensor.size for tensor in tensors),
+        experts=routed.experts,
+        top_k=routed.top_k,
+        expert_params=experts,
+        params_per_expert=routed.params_per_expert,
+        expert_share=experts / sum(size for _, size in sizes),
     )
 
 
 def layer_params(layer: Layer) -> tuple[int, int]:
-    """All parameters of one layer, and those that one token uses."""
-    tensors = list(layer.tensors())
+    """All parameters of one layer, shared ones included, and those that one token uses."""
+    tensors = [tensor for tensor in layer.tensors("") if not tensor.buffer]
     return sum(tensor.size for tensor in tensors), sum(tensor.active_size for tensor in tensors)
-
-
-def _by_group(tensors: Iterable[Tensor]) -> Counter[str]:
-    groups: Counter[str] = Counter()
-    for tensor in tensors:
-        groups[tensor.group] += tensor.size
-    return groups

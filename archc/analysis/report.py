@@ -6,16 +6,20 @@ Keys are stable; more may be added. Units: parameters, bytes, positions, operati
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import NotRequired, TypedDict, cast
 
-from archc.analysis.cache import KvCache, cache_sizes
-from archc.analysis.dtypes import stored_bytes
+from archc.analysis.cache import KvCache, cache_sizes, fold_caches, layer_caches, plain
+from archc.analysis.fits import Fits, what_fits
 from archc.analysis.flops import Flops, forward_flops
-from archc.analysis.layers import typical_layer
+from archc.analysis.layers import mixers, typical_layer
 from archc.analysis.params import Block, Moe, Params, block_shares, count_params, expert_params, layer_params
 from archc.analysis.rope import RopeSection, rope_section
+from archc.analysis.weights import Weights, weight_sizes
 from archc.architecture.model import Architecture, Layer
 from archc.errors import UsageError
+from archc.parts.caches import SlidingCache
 
 
 class AttentionShape(TypedDict):
@@ -33,13 +37,9 @@ class FfnShape(TypedDict):
 
     kind: str
     width: int
-
-
-class Weights(TypedDict):
-    """The weights in memory; `bytes` is params.total numbers of `dtype`."""
-
-    dtype: str
-    bytes: int
+    gated: bool
+    activation: str | None
+    """Null for a part that has none, or learns its own."""
 
 
 class Limits(TypedDict):
@@ -48,7 +48,7 @@ class Limits(TypedDict):
     hard_context: int | None
     """Rows of a learned table of positions: the model cannot go beyond. Null without one."""
     trained_context: int
-    """The length before rotary positions are stretched (original_context); the spec's context without a stretch."""
+    """As the spec states it; else the length before rotary positions are stretched (original_context), or context."""
 
 
 class LayerRow(TypedDict):
@@ -58,10 +58,16 @@ class LayerRow(TypedDict):
     kind: str
     params: int
     active: int
-    attention: AttentionShape
-    ffn: FfnShape
+    mixer: str | None
+    """The kinds of its mixers, with + between several."""
+    attention: AttentionShape | None
+    ffn: FfnShape | None
     window: int | None
-    kv_elements_per_position: int
+    """Positions that a query sees as they are, its own included; of its chunk, where it sees that."""
+    kv_elements_per_position: int | float
+    """What a position costs, for as long as the layer remembers it."""
+    state_elements: int
+    """What it remembers whatever the length."""
     rope_base: float | None
 
 
@@ -75,16 +81,26 @@ class Report(TypedDict):
     vocab_size: int
     context: int
     dtype: str
+    tied: bool
+    """Whether the head is the embedding."""
+    norms: list[str]
+    """Kinds of norm on the residual stream."""
+    positions: list[str]
+    """How positions are told apart: learned, sinusoidal, rope, alibi; empty where no part is told."""
     params: Params
     block: Block
-    attention: AttentionShape
-    ffn: FfnShape
+    mixers: dict[str, int]
+    """Layers that have a mixer of each kind, where positions meet."""
+    attention: NotRequired[AttentionShape]
+    """Absent in a model without attention, as `ffn` is in one without feed-forwards."""
+    ffn: NotRequired[FfnShape]
     moe: NotRequired[Moe]
     kv_cache: KvCache
     weights: Weights
     flops: Flops
     rope: NotRequired[RopeSection]
     limits: Limits
+    fits: NotRequired[Fits]
     layer_kinds: NotRequired[dict[str, int]]
     """Layers of each kind, where there are several; `attention` and `ffn` are those of the most common one."""
     layer_table: NotRequired[list[LayerRow]]
@@ -97,22 +113,24 @@ def build_report(
     batch: int = 1,
     dtype: str | None = None,
     kv_dtype: str | None = None,
+    state_dtype: str | None = None,
     layers: bool = False,
+    fits: int | None = None,
 ) -> Report:
     """All figures about `architecture`.
 
     `context` (positions; by default the spec's) and `batch` (sequences) size the cache and the arithmetic. `dtype`
-    and `kv_dtype` are the types of weights and cache, by default the one that the spec publishes its weights in.
-    `layers` adds the table of layers. Raises UsageError for a context beyond a learned table of positions.
+    and `kv_dtype` are the types of weights and cache, by default the one that the spec publishes its weights in;
+    `state_dtype` is that of recurrent states, by default the cache's.
+    `layers` adds the table of layers, `fits` what fits into so many bytes. Raises UsageError for a context beyond a
+    learned table of positions.
     """
     length = context or architecture.context
     _refuse_beyond_table(architecture, length)
     params = count_params(architecture)
     moe = expert_params(architecture)
     rope = rope_section(architecture, context=length)
-    weights_dtype = dtype or architecture.dtype
-    typical = typical_layer(architecture)
-    assert typical is not None  # a spec has at least one layer
+    weights_dtype, cache_dtype = dtype or architecture.dtype, kv_dtype or architecture.dtype
     report = Report(
         name=architecture.name,
         family=architecture.family,
@@ -121,15 +139,29 @@ def build_report(
         vocab_size=architecture.vocab_size,
         context=architecture.context,
         dtype=architecture.dtype,
+        tied=architecture.head.tied,
+        norms=list(dict.fromkeys(_norms(architecture))),
+        positions=list(dict.fromkeys(_positions(architecture))),
         params=params,
         block=block_shares(architecture),
-        attention=_attention(typical),
-        ffn=_ffn(typical),
-        kv_cache=cache_sizes(architecture, context=length, batch=batch, dtype=kv_dtype or architecture.dtype),
-        weights=Weights(dtype=weights_dtype, bytes=stored_bytes(params["total"], weights_dtype)),
+        mixers=_mixers(architecture),
+        kv_cache=cache_sizes(
+            architecture,
+            context=length,
+            batch=batch,
+            dtype=cache_dtype,
+            state_dtype=state_dtype or cache_dtype,
+        ),
+        weights=weight_sizes(architecture, total=params["total"], dtype=weights_dtype),
         flops=forward_flops(architecture, context=length),
         limits=_limits(architecture),
     )
+    heads = typical_layer(architecture, lambda layer: _attention(layer) is not None)
+    if heads and (shape := _attention(heads)):
+        report["attention"] = shape
+    dense = typical_layer(architecture, lambda layer: layer.ffn is not None)
+    if dense and (width := _ffn(dense)):
+        report["ffn"] = width
     if moe:
         report["moe"] = moe
     if rope:
@@ -137,8 +169,18 @@ def build_report(
     kinds = Counter(layer.kind for layer in architecture.layers)
     if len(kinds) > 1:
         report["layer_kinds"] = dict(kinds)
+    if fits is not None:
+        report["fits"] = what_fits(
+            fits,
+            report["weights"]["bytes"],
+            fold_caches(architecture, dtype=cache_dtype, state_dtype=state_dtype or cache_dtype),
+            context=length,
+            batch=batch,
+            wall=report["limits"]["hard_context"],
+            trained=report["limits"]["trained_context"],
+        )
     if layers:
-        report["layer_table"] = [_row(index, layer) for index, layer in enumerate(architecture.layers)]
+        report["layer_table"] = _rows(architecture)
     return cast(Report, {key: report[key] for key in Report.__annotations__ if key in report})  # type: ignore[literal-required]
 
 
@@ -151,37 +193,89 @@ def _refuse_beyond_table(architecture: Architecture, context: int) -> None:
         )
 
 
-def _attention(layer: Layer) -> AttentionShape:
-    mixer = layer.mixer
+def _attention(layer: Layer) -> AttentionShape | None:
+    shape = next((mixer.shape for mixer in mixers(layer) if mixer.shape), None)
+    if shape is None:
+        return None
     return AttentionShape(
-        heads=mixer.heads, kv_heads=mixer.kv_heads, head_dim=mixer.head_dim, group_size=mixer.group_size
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        group_size=shape.heads // shape.kv_heads,
     )
 
 
-def _ffn(layer: Layer) -> FfnShape:
-    return FfnShape(kind=layer.ffn.kind, width=layer.ffn.width)
+def _ffn(layer: Layer) -> FfnShape | None:
+    part = layer.ffn
+    if part is None:
+        return None
+    activation = getattr(part, "activation", None)
+    return FfnShape(
+        kind=part.kind,
+        width=part.width,
+        gated=getattr(part, "gated", False),
+        activation=activation if isinstance(activation, str) else None,
+    )
+
+
+def _mixers(architecture: Architecture) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for layer, layers in architecture.distinct:
+        for kind in dict.fromkeys(mixer.kind for mixer in mixers(layer)):
+            found[kind] += layers
+    return dict(found)
+
+
+def _norms(architecture: Architecture) -> Iterator[str]:
+    for layer, _ in architecture.distinct:
+        found = [layer.shared_norm, *(norm for b in layer.branches for norm in (b.pre_norm, b.post_norm))]
+        yield from (norm.kind for norm in found if norm)
+    if architecture.final_norm:
+        yield architecture.final_norm.kind
+
+
+def _positions(architecture: Architecture) -> Iterator[str]:
+    table = architecture.embedding.table
+    if table:
+        yield "learned" if table.learned else "sinusoidal"
+    for layer, _ in architecture.distinct:
+        for mixer in mixers(layer):
+            if mixer.rope:
+                yield "rope"
+            if getattr(mixer, "alibi", None) is not None:
+                yield "alibi"
 
 
 def _limits(architecture: Architecture) -> Limits:
-    ropes = {layer.mixer.rope for layer in architecture.layers} - {None}
-    stated = [length for rope in ropes if rope and (length := rope.original_context) is not None]
+    ropes = [mixer.rope for layer, _ in architecture.distinct for mixer in mixers(layer) if mixer.rope]
+    stated = [rope.original_context for rope in ropes if rope.original_context is not None]
     return Limits(
         hard_context=architecture.embedding.positions,
-        trained_context=min(stated, default=architecture.context),
+        trained_context=architecture.trained_context or min(stated, default=architecture.context),
     )
 
 
-def _row(index: int, layer: Layer) -> LayerRow:
+def _rows(architecture: Architecture) -> list[LayerRow]:
+    """The table of layers; equal layers are folded once."""
+    known = {id(layer): _row(layer) for layer, _ in architecture.distinct}
+    return [cast(LayerRow, {**known[id(layer)], "index": index}) for index, layer in enumerate(architecture.layers)]
+
+
+def _row(layer: Layer) -> LayerRow:
     total, active = layer_params(layer)
-    found = [cache for branch in layer.branches if (cache := branch.part.cache()) is not None]
+    caches = layer_caches(layer)
+    found = list(mixers(layer))
     return LayerRow(
-        index=index,
+        index=0,
         kind=layer.kind,
         params=total,
         active=active,
+        mixer=" + ".join(mixer.kind for mixer in found) or None,
         attention=_attention(layer),
         ffn=_ffn(layer),
-        window=next((cache.window for cache in found if cache.window is not None), None),
-        kv_elements_per_position=sum(cache.elements for cache in found),
-        rope_base=layer.mixer.rope.base if layer.mixer.rope else None,
+        window=next((mixer.window for mixer in found if mixer.window), None)
+        or next((cache.window for cache in caches if isinstance(cache, SlidingCache)), None),
+        kv_elements_per_position=plain(sum((cache.growth + cache.window_growth for cache in caches), Fraction(0))),
+        state_elements=sum(cache.fixed for cache in caches),
+        rope_base=next((mixer.rope.base for mixer in found if mixer.rope), None),
     )

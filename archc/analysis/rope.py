@@ -10,7 +10,7 @@ from collections import Counter
 from math import tau
 from typing import NotRequired, TypedDict, cast
 
-from archc.analysis.layers import typical_layer
+from archc.analysis.layers import mixers, typical_layer
 from archc.architecture.model import Architecture
 from archc.parts.position import Rope
 
@@ -49,11 +49,15 @@ def rope_section(architecture: Architecture, *, context: int) -> RopeSection | N
 
     The length matters for scalings that depend on it (`Rope.length_matters`).
     """
-    typical = typical_layer(architecture, lambda layer: layer.mixer.rope is not None)
-    if typical is None or typical.mixer.rope is None:
+    kinds = {
+        layer.kind: next((mixer.rope for mixer in mixers(layer) if mixer.rope), None)
+        for layer, _ in architecture.distinct
+    }
+    typical = typical_layer(architecture, lambda layer: kinds[layer.kind] is not None)
+    rope = kinds[typical.kind] if typical else None
+    if rope is None:
         return None
-    section = cast(RopeSection, rope_figures(typical.mixer.rope, length=context))
-    kinds = {layer.kind: layer.mixer.rope for layer in architecture.layers}
+    section = cast(RopeSection, rope_figures(rope, length=context))
     if len(set(kinds.values())) > 1:
         section["by_kind"] = {
             kind: None if rope is None else rope_figures(rope, length=context) for kind, rope in kinds.items()
@@ -63,9 +67,9 @@ def rope_section(architecture: Architecture, *, context: int) -> RopeSection | N
 
 def rope_figures(rope: Rope, *, length: int) -> RopeFigures:
     """The figures of one table, for inputs of `length` positions."""
-    periods = [tau / frequency for frequency in rope.frequencies(length)]
+    periods = [tau / frequency for frequency in rope.frequencies(length) if frequency]
     return RopeFigures(
-        pairs=rope.pairs,
+        pairs=len(periods),
         base=rope.base,
         pairing=rope.pairing,
         fastest_period=min(periods),

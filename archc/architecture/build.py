@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archc.architecture.model import Architecture, Branch, Claim, Layer
-from archc.parts.base import Settled
-from archc.parts.position import LearnedFields
+from archc.importing.source import is_source
+from archc.parts.base import Part, Settled
+from archc.parts.ends import Positions
+from archc.parts.norm import Norm
+from archc.parts.position import LearnedFields, SinusoidalFields
 from archc.spec.diagnostics import Diagnostic
-from archc.spec.language import Header, LayerFields, Spec
+from archc.spec.language import BranchFields, Header, LayerFields, Spec
 from archc.spec.load import LoadedSpec, load, load_text
 
 
@@ -23,7 +27,14 @@ class Compiled:
 
 
 def compile_spec(target: str, overrides: Sequence[str] = ()) -> Compiled:
-    """The Architecture of the spec at `target` (a path or a shipped name). Raises SpecError with all that is wrong."""
+    """The Architecture of the spec at `target`: a path, a shipped name, or a config to import.
+
+    Raises SpecError with all that is wrong.
+    """
+    if is_source(target):
+        from archc.importing.convert import import_spec
+
+        return compile_text(import_spec(target).text, target, overrides)
     return _compile(load(target, overrides))
 
 
@@ -33,30 +44,69 @@ def compile_text(text: str, file: str = "<text>", overrides: Sequence[str] = ())
 
 
 def _compile(loaded: LoadedSpec) -> Compiled:
-    spec = loaded.spec
-    layers = {kind: _layer(kind, fields, spec.header) for kind, fields in spec.kinds.items()}
-    return Compiled(_architecture(spec, layers), loaded, loaded.diagnostics)
+    return Compiled(build(loaded.spec), loaded, loaded.diagnostics)
 
 
-def _layer(kind: str, fields: LayerFields, header: Header) -> Layer:
-    around = Settled(header.hidden_size, header.context, fields.norm, fields.position)
-    parts = (fields.attention.build(around), fields.ffn.build(around))
-    norm, placement = fields.norm.build(header.hidden_size), fields.norm.placement
-    before = norm if placement in ("pre", "sandwich") else None
-    after = norm if placement in ("post", "sandwich") else None
+def build(spec: Spec) -> Architecture:
+    """The Architecture of a spec that has passed all checks."""
+    layers = {kind: _layer(kind, fields, spec.header, len(spec.pattern)) for kind, fields in spec.kinds.items()}
+    return _architecture(spec, layers)
+
+
+def _layer(kind: str, fields: LayerFields, header: Header, layers: int) -> Layer:
+    placement = next((branch.norm.placement for branch in fields.branches if branch.norm), "pre")
+    slots: Counter[str] = Counter()
+    shared = fields.branches[0].norm if placement == "parallel" else None
     return Layer(
         kind=kind,
-        branches=tuple(Branch(part, before, after) for part in parts),
-        shared_norm=norm if placement == "parallel" else None,
-        stream_scale=fields.residual.stream,
-        branch_scale=fields.residual.branch,
+        branches=tuple(_branch(branch, header, layers, slots) for branch in fields.branches),
+        parallel=placement in ("parallel", "parallel_separate"),
+        shared_norm=shared.build(header.hidden_size) if shared else None,
+        streams=header.streams.build(header.hidden_size) if header.streams else None,
+    )
+
+
+def _branch(fields: BranchFields, header: Header, layers: int, slots: Counter[str]) -> Branch:
+    """A branch; `slots` counts the names that the layer's earlier branches have taken."""
+    norm, placement = fields.norm, fields.norm.placement if fields.norm else ""
+    streams = header.streams.build(header.hidden_size) if header.streams else None
+    beside = {"stream_and_embedding": 2, "streams": header.streams.count if header.streams else 1}
+    input_size = header.hidden_size * beside.get(fields.reads, 1)
+    around = Settled(
+        hidden_size=header.hidden_size,
+        context=header.context,
+        norm=norm or header.norm,
+        position=fields.position,
+        layers=layers,
+        embedding=header.embedding,
+        input_size=input_size,
+    )
+    parts: list[tuple[str, Part]] = []
+    for section, declared in fields.parts.items():
+        slots[section] += 1
+        number = slots[section]
+        parts.append((section if number == 1 else f"{section}_{number}", declared.build(around)))
+    before, after = (norm.build(size) if norm else None for size in (input_size, header.hidden_size))
+    return Branch(
+        parts=tuple(parts),
+        pre_norm=before if placement in ("pre", "sandwich", "parallel_separate") else None,
+        post_norm=after if placement in ("post", "sandwich", "post_sum") else None,
+        residual=fields.residual.build(header.hidden_size),
+        shared=fields.shared,
+        reads_embedding=fields.reads == "stream_and_embedding",
+        reads_last_input=fields.reads == "last_input",
+        streams=None if fields.reads in ("streams", "unmixed") else streams,
+        readings=max((declared.readings for declared in fields.parts.values()), default=1),
+        norm_on_sum=placement == "post_sum",
     )
 
 
 def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
     header = spec.header
-    learned = any(isinstance(fields.position, LearnedFields) for fields in spec.kinds.values())
-    positions = header.context if learned else None
+    branches = [branch for fields in spec.kinds.values() for branch in fields.branches]
+    table = next((b.position for b in branches if isinstance(b.position, LearnedFields | SinusoidalFields)), None)
+    positions = Positions(header.context, table.offset, isinstance(table, LearnedFields)) if table else None
+    embedding = header.embedding.build(header.vocab_size, header.hidden_size, header.norm, positions, len(spec.pattern))
     return Architecture(
         name=header.name,
         family=header.family,
@@ -64,10 +114,22 @@ def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
         vocab_size=header.vocab_size,
         hidden_size=header.hidden_size,
         context=header.context,
+        trained_context=header.trained_context,
         dtype=header.dtype,
-        embedding=header.embedding.build(header.vocab_size, header.hidden_size, positions),
+        embedding=embedding,
         layers=tuple(layers[kind] for kind in spec.pattern),
-        final_norm=header.norm.build(header.hidden_size),
-        head=header.logits.build(header.vocab_size, header.hidden_size, header.embedding.tied),
+        final_norm=_final_norm(header),
+        head=header.logits.build(embedding, header.embedding.tied, header.norm),
+        streams=header.streams.build(header.hidden_size) if header.streams else None,
+        passes=header.passes.build(header.hidden_size) if header.passes else None,
+        undeclared=header.undeclared,
         claims=tuple(Claim(key, c.value, c.source, c.within) for key, c in header.published.items()),
     )
+
+
+def _final_norm(header: Header) -> Norm | None:
+    if not header.final_norm:
+        return None
+    norm = header.norm.build(header.hidden_size)
+    eps, bias = header.final_norm_eps, header.final_norm_bias
+    return replace(norm, eps=norm.eps if eps is None else eps, bias=norm.bias if bias is None else bias)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from types import FrameType
 from typing import Final
 
 import click
@@ -25,9 +28,15 @@ INCOMPLETE: Final = 3
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run archc with `argv` (by default the program's own arguments) and return its exit code."""
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stdout is None:  # and its number would go to the next file that is opened
+        _say("standard output is closed: there is nowhere to write to; send it to a file or to /dev/null")
+        return INCOMPLETE
     _tolerate_encodings()
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        with _ended_like_ctrl_c():
+            code = _run(list(sys.argv[1:] if argv is None else argv))
     except (Exception, KeyboardInterrupt) as error:
         code = _outcome(error)
     try:
@@ -52,6 +61,7 @@ def _outcome(error: BaseException) -> int:
             _let_go(sys.stdout)  # whoever reads the output has had enough: there is nobody to say anything to
         case OSError():
             _say_system_error(error)
+            return WRONG_USAGE if error.errno == errno.ENAMETOOLONG else INCOMPLETE
         case MemoryError():
             _say("out of memory; use a smaller model, batch or context, or a machine with more memory")
         case _:
@@ -74,6 +84,29 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as ended:  # --help and --version end this way
         return ended.exit_code
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Being told to end (SIGTERM), or losing the terminal (SIGHUP), cleans up as an interruption does.
+
+    A signal that is ignored, as nohup asks, stays ignored.
+    """
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # a second one must not cut the cleaning short
+        raise KeyboardInterrupt
+
+    in_charge = threading.current_thread() is threading.main_thread()
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if in_charge and hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _say(text: str) -> None:

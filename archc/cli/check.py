@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archc.cli.options import json_option
-from archc.cli.output import emit_json, print_diagnostics
+from archc.cli.output import emit_json, print_diagnostics, print_notes
 from archc.errors import ArchcError
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from archc.architecture import Compiled
     from archc.spec.diagnostics import Diagnostic
 
-HELP = """Check specs: report all errors and warnings with their places, and compare published figures.
+HELP = """Check specs: report errors, warnings and notes with their places, and compare published figures.
+
+Warnings and notes are advice about the design, and leave the exit code 0.
 
 \b
 Examples:
@@ -80,6 +82,7 @@ def check(target: str) -> Checked:
 
 
 def _claims(target: str, compiled: Compiled) -> Checked:
+    from archc.advice import advise
     from archc.analysis import build_report, compare_claims
     from archc.spec.diagnostics import Diagnostic, Level
 
@@ -103,7 +106,7 @@ def _claims(target: str, compiled: Compiled) -> Checked:
     ]
     return Checked(
         target,
-        [*compiled.diagnostics, *failed],
+        [*compiled.diagnostics, *failed, *advise(compiled)],
         claims,
         name=architecture.name,
         params=report["params"]["total"],
@@ -112,10 +115,14 @@ def _claims(target: str, compiled: Compiled) -> Checked:
 
 
 def _homeless(compiled: Compiled) -> list[Diagnostic]:
-    """E209, where the family that a spec names cannot store its design."""
+    """E209, where the family that a spec names cannot store its design, as far as archc knows how it stores any."""
     from archc.checkpoints.manifest import UnstorableError, build_manifest
+    from archc.families import family
     from archc.spec.diagnostics import Diagnostic, Level
 
+    name = compiled.architecture.family
+    if name is not None and not family(name).rules:
+        return []
     try:
         build_manifest(compiled.architecture)
     except UnstorableError as error:
@@ -131,11 +138,13 @@ def _print(checked: list[Checked]) -> None:
 
     out = console()
     for one in checked:
-        print_diagnostics(one.diagnostics)
+        print_diagnostics(d for d in one.diagnostics if d.level is not Level.NOTE)
+        print_notes(d for d in one.diagnostics if d.level is Level.NOTE)
         levels = [diagnostic.level for diagnostic in one.diagnostics]
         if one.problem is not None:
             click.echo(printable(f"archc: {one.problem}"), err=True)
         elif one.exit_code or one.params is None:
             print_failed(one.target, levels.count(Level.ERROR), out)
         else:
-            print_passed(one.target, one.params, len(one.claims), levels.count(Level.WARNING), out)
+            advice = {"warning": levels.count(Level.WARNING), "note": levels.count(Level.NOTE)}
+            print_passed(one.target, one.params, len(one.claims), advice, out)

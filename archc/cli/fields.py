@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 
 from archc.cli.json_schema import Schema, complete_language
 
@@ -53,7 +54,7 @@ class Meaning:
 
 def meanings(path: str) -> list[Meaning]:
     """Every meaning of a path; none when the language has no such field."""
-    language = complete_language()
+    language = _language()
     found: list[Meaning] = []
     for place in _walk(_Place(language, (), True), path.split("."), language["$defs"]):
         meaning = _meaning(place, language["$defs"])
@@ -78,8 +79,13 @@ def near_paths(word: str) -> list[str]:
 
 def known_paths() -> list[str]:
     """Every path that has a meaning, those inside a named kind of layer left out."""
-    language = complete_language()
+    language = _language()
     return list(dict.fromkeys(_paths(language, "", language["$defs"])))
+
+
+@cache
+def _language() -> Schema:
+    return complete_language()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,8 @@ def _alternatives(node: Schema, definitions: Schema) -> Iterator[tuple[str, Sche
     elif "anyOf" in node or "oneOf" in node:
         for option in (*node.get("anyOf", ()), *node.get("oneOf", ())):
             yield from _alternatives(option, definitions)
+    elif node.get("type") == "array":
+        yield from _alternatives(node["items"], definitions)
     elif node.get("type", "object") == "object":
         kind = node.get("properties", {}).get("kind", {}).get("const", "")
         yield kind, node

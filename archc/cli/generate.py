@@ -29,7 +29,8 @@ The module loads the Hugging Face checkpoint of the model: Model.from_pretrained
 def command(spec: str, overrides: tuple[str, ...], output: str | None, force: bool) -> None:
     """Compile and print."""
     from archc.architecture import compile_spec
-    from archc.codegen import generate, write_generated
+    from archc.codegen import generate
+    from archc.files import write_stamped
 
     compiled = compile_spec(spec, overrides)
     print_diagnostics(compiled.diagnostics)
@@ -37,5 +38,5 @@ def command(spec: str, overrides: tuple[str, ...], output: str | None, force: bo
     if output is None or output == "-":
         click.echo(source, nl=False)
         return
-    write_generated(source, Path(output), force=force)
+    write_stamped(source, Path(output), force=force)
     click.echo(f"wrote {output}", err=True)

@@ -1,34 +1,54 @@
 """The spec language as JSON Schema 2020-12, from the models that also check specs.
 
-pydantic describes the header and the sections of a layer; what is added here is how they fit together. A uniform
-stack (`layers: 30`) needs every section in full. Where layers differ, the sections and the kinds of layer share the
-work: nothing in them is required, and null removes what it names. That they complete each other is left to
-`archc check`.
+pydantic describes the header and every kind of part; what is added here is how they fit together. A uniform stack
+(`layers: 30`) needs its sections in full. Where layers differ, the sections and the kinds of layer share the work, as
+do the sections and the branches of `block`: nothing in them is required, and null removes what it names. That they
+complete each other is left to `archc check`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any
 
-from archc.spec.language import SECTIONS, Header, KindFields, LayerFields
+from pydantic import Field, create_model
+
+from archc.parts.base import Fields
+from archc.parts.kinds import KINDS, PARTS, fields_of
+from archc.parts.norm import NormFields
+from archc.parts.residual import ResidualFields
+from archc.spec.language import ITEM, MAX_BRANCHES, SECTIONS, BranchHead, Header, KindFields
 
 Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
 _NULL = {"type": "null"}
+_SAID = {
+    "norm": "The norms of a layer.",
+    "position": "How attention sees positions; null is the same as kind: none.",
+    "attention": "Softmax attention; null: none.",
+    "mixer": "What lets positions meet in place of attention, or beside it on the same input; null: none.",
+    "ffn": "What works on each position alone; null: none.",
+    "residual": "How a branch joins the residual stream.",
+    "block": "The branches of a layer in order, written out, where they are not one for its mixers and one for ffn.",
+}
 
 
 def complete_language() -> Schema:
     """The language with every section in full, below the header and inside kinds of layer alike."""
-    header, layer = Header.model_json_schema(), LayerFields.model_json_schema()
+    header, layer = Header.model_json_schema(), _sections_model().model_json_schema()
     definitions = {**header["$defs"], **layer["$defs"]}
-    definitions[KindFields.__name__]["properties"] = {name: layer["properties"][name] for name in SECTIONS}
+    sections = {**layer["properties"], "block": _block({name: {"type": "object"} for name in ITEM})}
+    for name in SECTIONS:
+        sections[name]["description"] = _SAID[name]
+    definitions[KindFields.__name__]["properties"] = {name: sections[name] for name in SECTIONS}
     language: Schema = _cleaned(
         {
-            "properties": {**header["properties"], **layer["properties"]},
-            "required": [*header["required"], *(name for name in layer["required"] if name not in header["required"])],
+            "properties": {**header["properties"], **sections},
+            "required": header["required"],
             "$defs": definitions,
         }
     )
@@ -42,9 +62,9 @@ def language_schema() -> Schema:
     definitions = language["$defs"]
     for name in sorted(_reached(sections, definitions)):
         definitions[f"Partial{name}"] = _partial(definitions[name])
-    kind = definitions[KindFields.__name__]
-    kind["properties"] = {name: _nullable(_partial(section)) for name, section in sections.items()}
-    always = [name for name in Header.model_fields if name in language["required"]]
+    partial = {name: _partial(section) for name, section in sections.items()}
+    partial["block"] = _cleaned(_block(partial))
+    definitions[KindFields.__name__]["properties"] = {name: _nullable(section) for name, section in partial.items()}
     return {
         "$schema": DIALECT,
         "title": "archc spec, version 1",
@@ -52,14 +72,51 @@ def language_schema() -> Schema:
         "type": "object",
         "properties": {
             **language["properties"],
-            **{name: _partial(section) for name, section in sections.items() if name not in Header.model_fields},
+            **{name: section for name, section in partial.items() if name not in Header.model_fields},
         },
-        "required": always,
+        "required": language["required"],
         "additionalProperties": False,
-        "if": {"properties": {"layers": {"type": "integer"}}},
-        "then": {"required": [name for name in language["required"] if name not in always], "properties": sections},
+        "if": {"properties": {"layers": {"type": "integer"}}, "not": {"required": ["block"]}},
+        "then": {
+            "required": ["ffn"],
+            "anyOf": [{"required": ["attention"]}, {"required": ["mixer"]}],
+            "dependentSchemas": {
+                "attention": {"anyOf": [{"properties": {"attention": _NULL}}, {"required": ["position"]}]}
+            },
+            "properties": {name: section for name, section in sections.items() if name != "block"},
+        },
         "$defs": definitions,
     }
+
+
+def _sections_model() -> type[Fields]:
+    """The sections of a layer but block, each in any of its kinds."""
+    fields: dict[str, Any] = {name: (_of_any_kind(name), ...) for name in ("position", *PARTS)}
+    return create_model(
+        "SectionsFields", __base__=Fields, norm=(NormFields, ...), residual=(ResidualFields, ResidualFields()), **fields
+    )
+
+
+def _of_any_kind(section: str) -> Any:
+    """The union of a section's kinds, told apart by `kind`, or null."""
+    kinds: Any = reduce(or_, (fields_of(section, kind) for kind in KINDS[section]), None)
+    return Annotated[kinds, Field(discriminator="kind")] if kinds else None
+
+
+def _block(sections: Schema) -> Schema:
+    """A list of branches that state `sections`, and what else a branch states."""
+    properties: Schema = dict(BranchHead.model_json_schema()["properties"])
+    for name in ITEM:
+        if name in SECTIONS:
+            fit = _nullable if name in ("norm", "position") else _not_null
+            said = f"The branch's {name}: what differs from the section {name}."
+            properties[name] = {**fit(sections[name]), "description": said}
+    branch = {
+        "type": "object",
+        "properties": {name: properties[name] for name in ITEM},
+        "additionalProperties": False,
+    }
+    return {"type": "array", "minItems": 1, "maxItems": MAX_BRANCHES, "items": branch, "description": _SAID["block"]}
 
 
 def _cleaned(node: Any) -> Any:
@@ -101,6 +158,11 @@ def _nullable(field: Schema) -> Schema:
         return field
     shown: Schema = {key: field[key] for key in ("description", "default") if key in field}
     return {"anyOf": [{key: value for key, value in field.items() if key not in shown}, _NULL], **shown}
+
+
+def _not_null(field: Schema) -> Schema:
+    options = [option for option in field.get("anyOf", []) if option != _NULL]
+    return {**field, "anyOf": options} if options else field
 
 
 def _reached(node: Any, definitions: Schema) -> set[str]:

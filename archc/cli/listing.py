@@ -18,6 +18,9 @@ HELP = """List the shipped specs: parameters, those that a token uses, context, 
 Examples:
   archc list
   archc list --json | jq -r '.specs[].name'
+
+KV/token is what one more token costs in the cache, of one sequence. Besides: w, what it costs until the windows are
+full; s, states of a fixed size.
 """
 
 
@@ -58,5 +61,6 @@ def _entry(name: str, report: Report) -> dict[str, object]:
             "dtype": cache["dtype"],
             "bytes_per_token": cache["bytes_per_token"],
             "window_bytes_per_token": cache["window_bytes_per_token"],
+            "fixed_state_bytes": cache["fixed_state_bytes"],
         },
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 import click
@@ -13,6 +15,7 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 STDOUT: Final = "-"
 MOST: Final = 2**40
+MOST_BYTES: Final = 2**60
 _NEVER_JSON = (".yaml", ".yml")
 
 
@@ -27,9 +30,39 @@ def count(text: str) -> int:
     return int(text)
 
 
+def byte_size(text: str) -> int:
+    """The type of options that give a size in memory, such as 80GiB, 24 GB or 1.5e9 (bytes).
+
+    A fraction of a byte is dropped.
+    """
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?) ?([kmgt]?i?b)?", text.strip()[:60], re.IGNORECASE)
+    unit = (match[2] or "b").lower() if match else ""
+    if match is None or unit == "ib":
+        raise click.BadParameter(f"{text[:40]!r} is not a size, such as 80GiB, 80GB, 500MiB or a number of bytes.")
+    power = "bkmgt".index(unit[0])
+    size = int(Decimal(match[1]) * (1024 if "i" in unit else 1000) ** power)
+    if not 1 <= size <= MOST_BYTES:
+        raise click.BadParameter(f"{text[:40]!r} is not between one byte and 2**60.")
+    return size
+
+
 def spec_argument(function: AnyFunction) -> AnyFunction:
     """Add the argument SPEC, passed as `spec`."""
     return click.argument("spec", metavar="SPEC")(function)
+
+
+def dtype_options(function: AnyFunction) -> AnyFunction:
+    """Add `--dtype`, `--kv-dtype` and `--state-dtype`."""
+    from archc.analysis.dtypes import BITS
+
+    kind = click.Choice(list(BITS))
+    for name, help_line in (
+        ("--state-dtype", "Type of recurrent states; the cache's unless given."),
+        ("--kv-dtype", "Type of the cache; the spec's unless given."),
+        ("--dtype", "Type of the weights; the spec's unless given."),
+    ):
+        function = click.option(name, type=kind, help=help_line)(function)
+    return function
 
 
 def set_option(function: AnyFunction) -> AnyFunction:

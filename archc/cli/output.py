@@ -17,8 +17,8 @@ import click
 
 from archc import __version__
 from archc.cli.options import STDOUT
-from archc.files import replace_own
-from archc.spec.diagnostics import Diagnostic, render
+from archc.files import replace_own, require_own
+from archc.spec.diagnostics import Diagnostic, printable, render
 
 MARK = "generated"
 
@@ -36,11 +36,27 @@ def emit_json(document: Mapping[str, object], target: str, *, force: bool = Fals
     replace_own(Path(target), _text(marked).encode(), _is_own, force=force)
 
 
+def require_json_target(target: str | None, *, force: bool = False) -> None:
+    """Refuse what `emit_json` would refuse, before the work that the document is about."""
+    if target not in {None, STDOUT}:
+        require_own(Path(str(target)), _is_own, force=force)
+
+
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Print diagnostics to standard error, in colour where that is a terminal."""
     found = list(diagnostics)
     if found:
         click.echo(render(found, colour=wants_colour(sys.stderr)), err=True)
+
+
+def print_notes(notes: Iterable[Diagnostic]) -> None:
+    """Print notes to standard error, a line each: where, what, and what would be otherwise."""
+    colour = wants_colour(sys.stderr)
+    for note in notes:
+        place = f"{note.span.file}:{note.span.line}:{note.span.column}" if note.span else note.path
+        label = f"{note.level}[{note.code}]"
+        label = click.style(label, fg="cyan", bold=True) if colour else label
+        click.echo(f"{printable(place)}: {label}: {printable(f'{note.message}; {note.mend}')}", err=True)
 
 
 def wants_colour(stream: IO[str]) -> bool:

@@ -6,11 +6,8 @@ from typing import Any
 
 import click
 
-from archc.analysis.dtypes import BITS
-from archc.cli.options import count, json_option, set_option, spec_argument
+from archc.cli.options import byte_size, count, dtype_options, json_option, set_option, spec_argument
 from archc.cli.output import emit_json, print_diagnostics
-
-_DTYPE = click.Choice(list(BITS))
 
 HELP = """Print how large a model is: parameters, KV cache, weights, FLOPs, and its rope table.
 
@@ -19,6 +16,8 @@ Examples:
   archc report llama3-8b
   archc report llama3-8b --context 8192 --batch 16 --kv-dtype float8
   archc report llama3-8b --set attention.kv_heads=32
+  archc report llama3-8b --fits 80GiB
+  archc report path/to/config.json --layers
   archc report llama3-8b --json | jq .kv_cache
 """
 
@@ -27,21 +26,19 @@ Examples:
 @spec_argument
 @click.option("--context", type=count, metavar="N", help="Tokens in the cache; the spec's context unless given.")
 @click.option("--batch", type=count, default="1", metavar="N", help="Sequences in the cache; 1 unless given.")
-@click.option("--dtype", type=_DTYPE, help="Type of the weights; the spec's unless given.")
-@click.option("--kv-dtype", type=_DTYPE, help="Type of the cache; the spec's unless given.")
+@dtype_options
 @set_option
-@click.option("--layers", is_flag=True, help="List every layer.")
+@click.option("--layers", is_flag=True, help="List every layer, and what the figures count.")
+@click.option("--fits", type=byte_size, metavar="BYTES", help="What fits into a memory, such as 80GiB or 24GB.")
 @json_option
-def command(
-    spec: str, overrides: tuple[str, ...], layers: bool, json_target: str | None, force: bool, **sizes: Any
-) -> None:
+def command(spec: str, overrides: tuple[str, ...], json_target: str | None, force: bool, **sizes: Any) -> None:
     """Print or write the report of one spec; `sizes` are the options that `build_report` has too."""
     from archc.analysis import build_report
     from archc.architecture import compile_spec
 
     compiled = compile_spec(spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    report = build_report(compiled.architecture, layers=layers, **sizes)
+    report = build_report(compiled.architecture, **sizes)
     if json_target is not None:
         emit_json(report, json_target, force=force)
         return

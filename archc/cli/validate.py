@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archc.cli.options import json_option, set_option
-from archc.cli.output import emit_json, print_diagnostics
+from archc.cli.output import emit_json, print_diagnostics, require_json_target
 from archc.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
@@ -37,12 +37,15 @@ than 8 times what arithmetic alone does to the reference.
 def command(target: str, weights: str | None, overrides: tuple[str, ...], json_target: str | None, force: bool) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     from archc.architecture import compile_spec
+    from archc.codegen import refuse_ungenerated
     from archc.render.validation import gate_document, print_verdict
     from archc.validation.validator import find_validator
 
+    require_json_target(json_target, force=force)
     validator = find_validator(target)
     compiled = compile_spec(validator.spec, overrides)
     print_diagnostics(compiled.diagnostics)
+    refuse_ungenerated(compiled.architecture)
     result = _run(validator, compiled, _folder(validator, weights))
     if json_target is not None:
         emit_json(gate_document(result), json_target, force=force)

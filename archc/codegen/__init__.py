@@ -1,6 +1,6 @@
 """Codegen: from an Architecture to one readable, specialised PyTorch file."""
 
 from archc.codegen.module import generate
-from archc.codegen.output import write_generated
+from archc.codegen.plain import UngeneratedError, refuse_ungenerated
 
-__all__ = ["generate", "write_generated"]
+__all__ = ["UngeneratedError", "generate", "refuse_ungenerated"]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from archc.architecture.model import Architecture
 from archc.codegen.naming import literal
+from archc.codegen.plain import Ffn
+from archc.parts.attention import Attention
 from archc.parts.feed_forward import FeedForward
-from archc.parts.kinds import Ffn, Mixer
-from archc.parts.position import Rope, Scaling
+from archc.parts.position import Rope
+from archc.parts.scaling import Scaling
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ def size_constants(architecture: Architecture) -> Iterator[Constant]:
     yield Constant("CONTEXT", literal(architecture.context), "positions the model is meant for")
 
 
-def mixer_constants(part: Mixer, p: str) -> Iterator[Constant]:
+def mixer_constants(part: Attention, p: str) -> Iterator[Constant]:
     """Sizes and scales of an attention class; `p` is their prefix, here and below."""
     yield Constant(f"{p}HEADS", literal(part.heads))
     yield Constant(f"{p}KV_HEADS", literal(part.kv_heads), "key/value heads")
@@ -77,8 +79,8 @@ def ffn_constants(part: Ffn, p: str) -> Iterator[Constant]:
     yield Constant(f"{p}EXPERTS", literal(part.experts))
     yield Constant(f"{p}TOP_K", literal(part.top_k), "experts a token is sent to")
     yield Constant(f"{p}EXPERT_WIDTH", literal(part.width))
-    if part.scale != 1:
-        yield Constant(f"{p}ROUTER_SCALE", literal(part.scale))
+    if part.router.scale != 1:
+        yield Constant(f"{p}ROUTER_SCALE", literal(part.router.scale))
     if part.shared is not None:
         yield Constant(f"{p}SHARED_WIDTH", literal(part.shared.width))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from archc.architecture.model import Architecture
 from archc.codegen.constants import Constant
 from archc.codegen.naming import literal
+from archc.codegen.plain import attention_of
 from archc.parts.norm import Norm
 
 _STEMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
@@ -39,11 +40,12 @@ class NormCall:
 class Norms:
     """Names for the norms of a model: classes by convention, constants by eps."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, final_norm: Norm) -> None:
         self.classes: dict[tuple[str, str, bool], NormClass] = {}
-        self._eps = {architecture.final_norm.eps: "NORM_EPS"}
+        self._eps = {final_norm.eps: "NORM_EPS"}
         for layer in architecture.layers:
-            for norm in (layer.mixer.q_norm, layer.mixer.k_norm):
+            attention = attention_of(layer)
+            for norm in (attention.q_norm, attention.k_norm):
                 if norm is not None and "QK_NORM_EPS" not in self._eps.values():
                     self._eps.setdefault(norm.eps, "QK_NORM_EPS")
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from archc.architecture.model import Architecture, Layer
 from archc.codegen.naming import LINE, labels, literal, words
+from archc.codegen.plain import Ffn, attention_of, ffn_of, residual_of
+from archc.parts.attention import Attention
 from archc.parts.experts import Experts
-from archc.parts.kinds import Ffn, Mixer
 from archc.parts.norm import Norm
 from archc.parts.position import Rope
 
@@ -27,7 +28,7 @@ def docstring(architecture: Architecture) -> str:
         textwrap.fill(bullet, LINE, initial_indent="- ", subsequent_indent="  ") for bullet in _bullets(architecture)
     ]
     legend = _LEGEND
-    if any(isinstance(layer.ffn, Experts) for layer in architecture.layers):
+    if any(ffn_of(layer).routed for layer in architecture.layers):
         legend = textwrap.fill(" ".join((legend + _EXPERT_LEGEND).split()), LINE)
     body = "\n".join(
         (
@@ -59,10 +60,10 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
     if architecture.embedding.positions:
         yield f"a learned row for each of {architecture.embedding.positions:,} positions, and no position beyond"
     else:
-        yield from _each(kinds, lambda layer: _position_words(layer.mixer.rope))
-    yield from _each(kinds, lambda layer: _attention_words(layer.mixer))
-    yield from _each(kinds, lambda layer: _window_words(layer.mixer.window))
-    yield from _each(kinds, lambda layer: _ffn_words(layer.ffn))
+        yield from _each(kinds, lambda layer: _position_words(attention_of(layer).rope))
+    yield from _each(kinds, lambda layer: _attention_words(attention_of(layer)))
+    yield from _each(kinds, lambda layer: _window_words(attention_of(layer).window))
+    yield from _each(kinds, lambda layer: _ffn_words(ffn_of(layer)))
     yield from _each(kinds, _residual_words)
     yield from _end_words(architecture)
 
@@ -119,7 +120,7 @@ def _position_words(rope: Rope | None) -> str:
     return text
 
 
-def _attention_words(part: Mixer) -> str:
+def _attention_words(part: Attention) -> str:
     heads = f"{part.heads} heads of {part.head_dim} channels"
     if part.kv_heads < part.heads:
         heads = f"{part.heads} query heads of {part.head_dim} channels share {_key_value_heads(part)}"
@@ -139,7 +140,7 @@ def _window_words(window: int | None) -> str:
     return "" if window is None else f"a query sees {window:,} positions, its own included"
 
 
-def attention_summary(part: Mixer) -> str:
+def attention_summary(part: Attention) -> str:
     """The docstring of an attention class."""
     if part.kv_heads == part.heads:
         return f"{part.heads} heads, each with keys and values of its own."
@@ -150,7 +151,7 @@ def attention_summary(part: Mixer) -> str:
     return f"{part.group_size} neighbouring query heads share each of {_key_value_heads(part)}."
 
 
-def _key_value_heads(part: Mixer) -> str:
+def _key_value_heads(part: Attention) -> str:
     return "1 key/value head" if part.kv_heads == 1 else f"{part.kv_heads} key/value heads"
 
 
@@ -158,17 +159,18 @@ def _ffn_words(part: Ffn) -> str:
     if isinstance(part, Experts):
         text = f"{part.top_k} of {part.experts} experts of width {part.width:,} per token, {part.activation}"
         text += ", gated" if part.gated else ""
-        text += f"; router: {part.score}, {part.order.replace('_', ' ')}"
-        text += ", renormalised" if part.renormalize else ", not renormalised"
+        text += f"; router: {part.router.score}, {part.router.order.replace('_', ' ')}"
+        text += ", renormalised" if part.router.renormalize else ", not renormalised"
         return text + (f"; a shared expert of width {part.shared.width:,}" if part.shared else "")
     kind = "gated feed-forward" if part.gated else "feed-forward"
     return f"{kind} of width {part.width:,}, {part.activation}" + ("; with biases" if part.bias else "")
 
 
 def _residual_words(layer: Layer) -> str:
-    if layer.stream_scale == 1 and layer.branch_scale == 1:
+    residual = residual_of(layer)
+    if residual.stream == 1 and residual.branch == 1:
         return ""
-    return f"x becomes {layer.stream_scale:g} x + {layer.branch_scale:g} f(x) at every branch"
+    return f"x becomes {residual.stream:g} x + {residual.branch:g} f(x) at every branch"
 
 
 def _end_words(architecture: Architecture) -> Iterator[str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archc.codegen.naming import Variant, fitted, variants
-from archc.parts.position import Rope, Scaling
+from archc.parts.position import Rope
+from archc.parts.scaling import Scaling
 
 
 @dataclass(frozen=True, slots=True)

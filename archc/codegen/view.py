@@ -25,10 +25,9 @@ from archc.codegen.constants import (
 )
 from archc.codegen.naming import LINE, LONGEST_CLASS_PREFIX, Variant, labels, literal, variants
 from archc.codegen.norms import NormCall, NormClass, Norms
+from archc.codegen.plain import Ffn, attention_of, ffn_of, residual_of
 from archc.codegen.rotation import RopeView, ScalingView, Turn, rope_views, scaling_variants, turn_of, turn_variants
-from archc.parts.experts import Experts
-from archc.parts.kinds import Ffn, Mixer
-from archc.parts.position import Rope
+from archc.parts.attention import Attention
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
@@ -47,7 +46,7 @@ class MixerView:
 
     name: str
     constants: str
-    part: Mixer
+    part: Attention
     q_norm: NormCall | None
     k_norm: NormCall | None
     rotate: str | None
@@ -92,7 +91,7 @@ class FfnView:
     @property
     def routed(self) -> bool:
         """Whether a router decides what a token passes through."""
-        return isinstance(self.part, Experts)
+        return self.part.routed is not None
 
     @property
     def shared_name(self) -> str:
@@ -184,7 +183,7 @@ class ModuleView:
     @property
     def only_window(self) -> str:
         """The constant that says how far all layers see, if they see equally far and not all the way."""
-        return "WINDOW" if not self.window_of and self.architecture.layers[0].mixer.window else ""
+        return "WINDOW" if not self.window_of and attention_of(self.architecture.layers[0]).window else ""
 
     @property
     def some_without_rope(self) -> bool:
@@ -228,14 +227,16 @@ def build_view(architecture: Architecture) -> ModuleView:
     label = labels(layer.kind for layer in architecture.layers)
     kinds = tuple(label[layer.kind] for layer in architecture.layers)
     by_kind = {label[layer.kind]: layer for layer in architecture.layers}
-    norms = Norms(architecture)
+    assert architecture.final_norm is not None  # E210
+    norms = Norms(architecture, architecture.final_norm)
+    attention = {kind: attention_of(layer) for kind, layer in by_kind.items()}
 
-    ropes = variants((kind, layer.mixer.rope) for kind, layer in by_kind.items() if layer.mixer.rope is not None)
+    ropes = variants((kind, part.rope) for kind, part in attention.items() if part.rope is not None)
     turns = turn_variants(ropes)
-    windows = variants((kind, layer.mixer.window) for kind, layer in by_kind.items())
-    shapes = variants((kind, (layer.mixer.kv_heads, layer.mixer.head_dim)) for kind, layer in by_kind.items())
-    mixers = variants((kind, _without_arguments(layer.mixer)) for kind, layer in by_kind.items())
-    ffns = variants((kind, layer.ffn) for kind, layer in by_kind.items())
+    windows = variants((kind, part.window) for kind, part in attention.items())
+    shapes = variants((kind, (part.kv_heads, part.head_dim)) for kind, part in attention.items())
+    mixers = variants((kind, _without_arguments(part)) for kind, part in attention.items())
+    ffns = variants((kind, ffn_of(layer)) for kind, layer in by_kind.items())
     layers = variants(((kind, _without_windows(layer)) for kind, layer in by_kind.items()), LONGEST_CLASS_PREFIX)
 
     mixer_views = {variant.value: _mixer(variant, norms, turns) for variant in mixers}
@@ -279,23 +280,21 @@ def _where_kinds_differ(found: Sequence[Variant[T]], values: Sequence[V]) -> dic
     return {kind: value for variant, value in pairs for kind in variant.kinds} if len(found) > 1 else {}
 
 
-def _without_arguments(mixer: Mixer) -> Mixer:
+def _without_arguments(mixer: Attention) -> Attention:
     """The mixer without what its class is given from outside: which keys are visible, which table turns it."""
     rope = mixer.rope
     if rope is not None:
-        rope = Rope(2.0, rope.pairing, rope.rotary_dim, rope.head_dim, None, 1.0)
-    return replace(mixer, window=None, rope=rope)
+        rope = replace(rope, base=2.0, scaling=None, attention_factor=1.0)
+    return replace(mixer, window=None, window_rows="dropped", rope=rope)
 
 
 def _without_windows(layer: Layer) -> Layer:
-    branches = tuple(
-        replace(branch, part=_without_arguments(branch.part)) if branch.part.role == "mixer" else branch
-        for branch in layer.branches
-    )
-    return replace(layer, kind="", branches=branches)
+    mixing, feeding = layer.branches
+    mixing = replace(mixing, parts=((mixing.slot, _without_arguments(attention_of(layer))),))
+    return replace(layer, kind="", branches=(mixing, feeding))
 
 
-def _mixer(variant: Variant[Mixer], norms: Norms, turns: Sequence[Variant[Turn]]) -> MixerView:
+def _mixer(variant: Variant[Attention], norms: Norms, turns: Sequence[Variant[Turn]]) -> MixerView:
     part, p = variant.value, variant.constant_prefix
     q_size, k_size = ("HEAD_DIM", "HEAD_DIM") if part.qk_norm_over == "head" else ("Q_WIDTH", "KV_WIDTH")
     rotate = [f"{turn.function_prefix}rotate" for turn in turns if part.rope and turn.value == turn_of(part.rope)]
@@ -310,25 +309,25 @@ def _mixer(variant: Variant[Mixer], norms: Norms, turns: Sequence[Variant[Turn]]
 
 
 def _ffn(variant: Variant[Ffn]) -> FfnView:
-    name = "Experts" if isinstance(variant.value, Experts) else "FeedForward"
+    name = "Experts" if variant.value.routed else "FeedForward"
     return FfnView(variant.class_prefix + name, variant.constant_prefix, variant.value)
 
 
 def _block(
-    variant: Variant[Layer], mixers: Mapping[Mixer, MixerView], ffns: Mapping[Ffn, FfnView], norms: Norms
+    variant: Variant[Layer], mixers: Mapping[Attention, MixerView], ffns: Mapping[Ffn, FfnView], norms: Norms
 ) -> BlockView:
-    layer = variant.value
+    layer, residual = variant.value, residual_of(variant.value)
     found = {"norm": norms.call(layer.shared_norm, "WIDTH")} if layer.shared_norm else {}
     for branch in layer.branches:
         for name, norm in (("norm", branch.pre_norm), ("post_norm", branch.post_norm)):
             if norm:
-                found[f"{branch.part.slot}_{name}"] = norms.call(norm, "WIDTH")
+                found[f"{branch.slot}_{name}"] = norms.call(norm, "WIDTH")
     return BlockView(
         name=f"{variant.class_prefix}Block",
         layer=layer,
-        mixer=mixers[layer.mixer],
-        ffn=ffns[layer.ffn],
+        mixer=mixers[attention_of(layer)],
+        ffn=ffns[ffn_of(layer)],
         norms=found,
-        stream="x_BTD" if layer.stream_scale == 1 else f"{literal(layer.stream_scale)} * x_BTD",
-        branch="" if layer.branch_scale == 1 else f"{literal(layer.branch_scale)} * ",
+        stream="x_BTD" if residual.stream == 1 else f"{literal(residual.stream)} * x_BTD",
+        branch="" if residual.branch == 1 else f"{literal(residual.branch)} * ",
     )

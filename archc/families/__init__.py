@@ -10,16 +10,19 @@ from archc.families.base import Family, Module, PerExpert
 __all__ = ["Family", "Module", "PerExpert", "family", "known_families"]
 
 
+_NOT_FAMILIES = frozenset({"__init__", "base", "common"})
+
+
 def known_families() -> tuple[str, ...]:
-    """The model types that have a file here."""
+    """The model types that have a file here; a hyphen in one is two underscores in the name of its file."""
     files = Path(__file__).parent.glob("*.py")
-    return tuple(sorted(file.stem for file in files if file.stem not in {"__init__", "base"}))
+    return tuple(sorted(file.stem.replace("__", "-") for file in files if file.stem not in _NOT_FAMILIES))
 
 
 def family(model_type: str) -> Family:
     """The family of a model type. Raises KeyError for one that has no file here."""
     if model_type not in known_families():
         raise KeyError(model_type)
-    found = import_module(f"archc.families.{model_type}").FAMILY
+    found = import_module(f"archc.families.{model_type.replace('-', '__')}").FAMILY
     assert isinstance(found, Family)
     return found

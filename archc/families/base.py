@@ -1,11 +1,32 @@
-"""The vocabulary of family files: where each stored tensor goes in the generated module.
+"""The vocabulary of family files: how a config's fields say a spec, and where each stored tensor goes.
 
-Names are patterns: N stands for a layer's number, E for an expert's.
+In names of tensors, N stands for a layer's number and E for an expert's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A value that a config states under this key, as it is."""
+
+    name: str
+
+
+Compute = Callable[[Any], object]
+"""A value worked out from a config: an `archc.importing.reading.Reading`, which answers for its keys as attributes."""
+
+Source = Key | Compute | Mapping[str, Any] | str | int | float | bool | tuple[object, ...] | None
+"""Where a value of the spec comes from: a key of the config, a computation, a section of further sources, or the
+reference's own code, which makes it a constant. None leaves the field out."""
+
+Table = Mapping[str, Source]
+"""Sources by the dotted path of the field in the spec. Those below norm, position, attention, mixer, ffn, residual and
+block are asked for every layer, with its number as `c.layer`; the rest once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +55,17 @@ Rule = Module | PerExpert
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How one model type is stored.
+    """How one model type is spelled and stored.
 
-    `optional_prefix` may be left out of every name by a checkpoint of the bare model; `ignored` are
-    stored tensors that carry no weight (old buffers).
+    `config` translates its config.json. Without `rules`, its checkpoints cannot be read yet. `optional_prefix` may be
+    left out of every name by a checkpoint of the bare model; `ignored` are stored tensors that carry no weight (old
+    buffers).
     """
 
     model_type: str
-    rules: tuple[Rule, ...]
+    rules: tuple[Rule, ...] = ()
     optional_prefix: str = ""
     ignored: tuple[str, ...] = ()
+    config: Table = field(default_factory=dict)
+    beside: str = ""
+    """What the reference's class has beside the text model that `config` describes, such as a vision encoder."""

@@ -1,7 +1,8 @@
 """gemma2: norms on both sides of each branch (transformers 5.24, models/gemma2/modeling_gemma2.py)."""
 
-from archc.families import llama
-from archc.families.base import Family, Module
+from archc.families import gemma, llama
+from archc.families.base import Family, Key, Module, Table
+from archc.families.common import activation, window
 
 SANDWICH_NORMS = (
     Module("model.layers.N.input_layernorm", ("layers.N.attention_norm",)),
@@ -10,4 +11,14 @@ SANDWICH_NORMS = (
     Module("model.layers.N.post_feedforward_layernorm", ("layers.N.ffn_post_norm",)),
 )
 
-FAMILY = Family("gemma2", llama.ENDS + llama.ATTENTION + SANDWICH_NORMS + llama.GATED_FFN)
+CONFIG: Table = {
+    **gemma.CONFIG,
+    "norm.placement": "sandwich",
+    "attention.scale": lambda c: c.query_pre_attn_scalar**-0.5,
+    "attention.window": window,
+    "attention.softcap": Key("attn_logit_softcapping"),
+    "ffn.activation": activation("hidden_activation"),
+    "logits.softcap": Key("final_logit_softcapping"),
+}
+
+FAMILY = Family("gemma2", llama.ENDS + llama.ATTENTION + SANDWICH_NORMS + llama.GATED_FFN, config=CONFIG)

@@ -1,6 +1,36 @@
 """gpt2: fused and transposed Conv1D weights (transformers 5.24, models/gpt2/modeling_gpt2.py)."""
 
-from archc.families.base import Family, Module
+from typing import Any
+
+from archc.families.base import Family, Key, Module, Table
+from archc.families.common import activation, layernorm, self_attending
+
+
+def _scale(c: Any) -> float | None:
+    """Of query-key products: 1 / sqrt(head_dim) unless switched off, and less with depth where that is switched on."""
+    if c.scale_attn_weights and not c.scale_attn_by_inverse_layer_idx:
+        return None
+    scale: float = (c.n_embd // c.n_head) ** -0.5 if c.scale_attn_weights else 1.0
+    return scale / (c.layer + 1) if c.scale_attn_by_inverse_layer_idx else scale
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("n_embd"),
+    "context": Key("n_positions"),
+    "embedding.tied": Key("tie_word_embeddings"),
+    "layers": self_attending("n_layer"),
+    **layernorm(Key("layer_norm_epsilon")),
+    "norm.placement": "pre",
+    "position.kind": "learned",
+    "attention.heads": Key("n_head"),
+    "attention.bias": "all",
+    "attention.scale": _scale,
+    "ffn.kind": "mlp",
+    "ffn.activation": activation("activation_function"),
+    "ffn.width": lambda c: c.n_inner or 4 * c.n_embd,
+    "ffn.bias": True,
+}
 
 FAMILY = Family(
     "gpt2",
@@ -22,4 +52,5 @@ FAMILY = Family(
     ),
     optional_prefix="transformer.",
     ignored=("transformer.h.N.attn.bias", "transformer.h.N.attn.masked_bias"),
+    config=CONFIG,
 )

@@ -1,6 +1,7 @@
 """llama: the names that most families share (transformers 5.24, models/llama/modeling_llama.py)."""
 
-from archc.families.base import Family, Module
+from archc.families.base import Family, Key, Module, Table
+from archc.families.common import activation, qkvo, rope
 
 ENDS = (
     Module("model.embed_tokens", ("embedding",)),
@@ -28,4 +29,24 @@ GATED_FFN = (
 )
 OLD_BUFFERS = ("model.layers.N.self_attn.rotary_emb.inv_freq",)
 
-FAMILY = Family("llama", ENDS + ATTENTION + PRE_NORMS + GATED_FFN, ignored=OLD_BUFFERS)
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("hidden_size"),
+    "context": Key("max_position_embeddings"),
+    "embedding.tied": Key("tie_word_embeddings"),
+    "layers": Key("num_hidden_layers"),
+    "norm.kind": "rmsnorm",
+    "norm.eps": Key("rms_norm_eps"),
+    "norm.placement": "pre",
+    "position": rope,
+    "attention.heads": Key("num_attention_heads"),
+    "attention.kv_heads": Key("num_key_value_heads"),
+    "attention.head_dim": Key("head_dim"),
+    "attention.bias": lambda c: qkvo(*[c.attention_bias] * 4),
+    "ffn.kind": "gated",
+    "ffn.activation": activation("hidden_act"),
+    "ffn.width": Key("intermediate_size"),
+    "ffn.bias": Key("mlp_bias"),
+}
+
+FAMILY = Family("llama", ENDS + ATTENTION + PRE_NORMS + GATED_FFN, ignored=OLD_BUFFERS, config=CONFIG)

@@ -1,6 +1,25 @@
 """mistral: named as llama (transformers 5.24, models/mistral/modeling_mistral.py)."""
 
-from archc.families import llama
-from archc.families.base import Family
+from typing import Any
 
-FAMILY = Family("mistral", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS)
+from archc.families import llama
+from archc.families.base import Family, Key, Table
+from archc.families.common import head_dim
+
+
+def _window_rows(c: Any) -> str | None:
+    """The window is that of every layer; the cache alone goes by layer_types, where a config has them."""
+    types = c.get("layer_types")
+    return "kept" if c.sliding_window and types and types[c.layer] == "full_attention" else None
+
+
+CONFIG: Table = {
+    **llama.CONFIG,
+    "attention.head_dim": head_dim,
+    "attention.bias": "none",
+    "attention.window": Key("sliding_window"),
+    "attention.window_rows": _window_rows,
+    "ffn.bias": False,
+}
+
+FAMILY = Family("mistral", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, config=CONFIG)

@@ -1,7 +1,8 @@
 """mixtral: llama with experts w1 (gate), w3 (up), w2 (down) (transformers 5.24, conversion_mapping.py)."""
 
-from archc.families import llama
-from archc.families.base import Family, Module, PerExpert
+from archc.families import llama, mistral
+from archc.families.base import Family, Key, Module, PerExpert, Table
+from archc.families.common import activation, without
 
 EXPERTS = (
     Module("model.layers.N.block_sparse_moe.gate", ("layers.N.ffn.router",)),
@@ -10,4 +11,19 @@ EXPERTS = (
     PerExpert("model.layers.N.block_sparse_moe.experts.E.w2.weight", ("layers.N.ffn.down",)),
 )
 
-FAMILY = Family("mixtral", llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + EXPERTS, ignored=llama.OLD_BUFFERS)
+CONFIG: Table = {
+    **without(mistral.CONFIG, "ffn"),
+    "ffn.kind": "moe",
+    "ffn.experts": Key("num_local_experts"),
+    "ffn.top_k": Key("num_experts_per_tok"),
+    "ffn.width": Key("intermediate_size"),
+    "ffn.activation": activation("hidden_act"),
+    "ffn.router": {"score": "softmax", "renormalize": True},
+}
+
+FAMILY = Family(
+    "mixtral",
+    llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + EXPERTS,
+    ignored=llama.OLD_BUFFERS,
+    config=CONFIG,
+)

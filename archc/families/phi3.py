@@ -1,7 +1,8 @@
 """phi3: q, k, v in one matrix, gate and up in another (transformers 5.24, models/phi3/modeling_phi3.py)."""
 
 from archc.families import llama
-from archc.families.base import Family, Module
+from archc.families.base import Family, Key, Module, Table
+from archc.families.common import head_dim
 
 FUSED = (
     Module(
@@ -13,4 +14,12 @@ FUSED = (
     Module("model.layers.N.mlp.down_proj", ("layers.N.ffn.down",)),
 )
 
-FAMILY = Family("phi3", llama.ENDS + FUSED + llama.PRE_NORMS, ignored=llama.OLD_BUFFERS)
+CONFIG: Table = {
+    **llama.CONFIG,
+    "attention.head_dim": head_dim,
+    "attention.bias": "none",
+    "attention.window": Key("sliding_window"),
+    "ffn.bias": False,
+}
+
+FAMILY = Family("phi3", llama.ENDS + FUSED + llama.PRE_NORMS, ignored=llama.OLD_BUFFERS, config=CONFIG)

@@ -1,7 +1,10 @@
 """qwen3_moe: qwen3 with experts, stored one by one (transformers 5.24, models/qwen3_moe/modeling_qwen3_moe.py)."""
 
+from typing import Any
+
 from archc.families import qwen3
-from archc.families.base import Family, Module, PerExpert
+from archc.families.base import Family, Key, Module, PerExpert, Table
+from archc.families.common import activation, without
 
 EXPERTS = (
     Module("model.layers.N.mlp.gate", ("layers.N.ffn.router",)),
@@ -10,4 +13,26 @@ EXPERTS = (
     PerExpert("model.layers.N.mlp.experts.E.down_proj.weight", ("layers.N.ffn.down",)),
 )
 
-FAMILY = Family("qwen3_moe", qwen3.FAMILY.rules + EXPERTS)
+
+def has_experts(c: Any) -> bool:
+    """Whether the layer in question has experts, and not a dense feed-forward."""
+    return bool(c.layer not in c.mlp_only_layers and c.num_experts > 0 and (c.layer + 1) % c.decoder_sparse_step == 0)
+
+
+def ffn(c: Any) -> Table:
+    """The section `ffn` of the layer in question."""
+    if not has_experts(c):
+        return {"kind": "gated", "activation": activation("hidden_act"), "width": Key("intermediate_size")}
+    return {
+        "kind": "moe",
+        "experts": Key("num_experts"),
+        "top_k": Key("num_experts_per_tok"),
+        "width": Key("moe_intermediate_size"),
+        "activation": activation("hidden_act"),
+        "router": {"score": "softmax", "renormalize": Key("norm_topk_prob")},
+    }
+
+
+CONFIG: Table = {**without(qwen3.CONFIG, "ffn"), "attention.window": Key("sliding_window"), "ffn": ffn}
+
+FAMILY = Family("qwen3_moe", qwen3.FAMILY.rules + EXPERTS, config=CONFIG)

@@ -2,138 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from archc.parts.base import (
-    Cache,
-    Fields,
-    Finding,
-    FullCache,
-    Positive,
-    Settled,
-    Size,
-    SlidingCache,
-    Surroundings,
-    Tensor,
-    linear,
+from archc.parts.additions import AttentionFactorFields, adapter
+from archc.parts.attention_paths import DistanceBiasFields, KvConvFields
+from archc.parts.attention_sections import (
+    DynamicMaskFields,
+    Grouping,
+    HeadGateFields,
+    Kv,
+    NormedOver,
+    Projection,
+    QueryScaleFields,
+    Sinks,
 )
-from archc.parts.norm import Norm, NormFields, NormKind, WeightConvention
+from archc.parts.base import Heads, Keys, Tensor, linear
+from archc.parts.caches import Cache, ChunkedCache, CopiedCache, FullCache, MaskedCache, SlidingCache
+from archc.parts.indexer import INDEX_CONVENTION, Indexer
+from archc.parts.norm import Norm
 from archc.parts.position import Rope
-
-Projection = Literal["q", "k", "v", "o"]
-PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
-Grouping = Literal["interleaved", "tiled"]
-
-
-class QKNormFields(Fields):
-    """`attention.qk_norm`: a norm on queries and keys. What it does not state, it takes from `norm`."""
-
-    over: Literal["head", "width"] = Field(
-        description="head: each head's channels alone; width: all heads of the projection together."
-    )
-    order: Literal["before_rope", "after_rope"] = Field(
-        default="before_rope", description="Whether queries and keys are normed before or after they rotate."
-    )
-    kind: NormKind | None = Field(default=None, description="As norm.kind, which is the default.")
-    eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
-    weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
-    bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
-
-    def build(self, norm: NormFields, heads: int, head_dim: int) -> Norm:
-        """The norm of `heads` heads of `head_dim` channels; what the fields leave open is as in `norm`."""
-        return Norm(
-            kind=self.kind or norm.kind,
-            size=head_dim if self.over == "head" else heads * head_dim,
-            eps=self.eps or norm.eps,
-            weight=self.weight or norm.weight,
-            bias=norm.bias if self.bias is None else self.bias,
-        )
-
-
-class AttentionFields(Fields):
-    """`attention:` of a spec."""
-
-    kind: Literal["gqa"] = Field(default="gqa", description="Softmax attention; kv_heads says how heads are shared.")
-    heads: Size = Field(description="Query heads.")
-    kv_heads: Size | None = Field(
-        default=None, description="Key/value heads; equal to heads unless stated. The cache grows with them."
-    )
-    head_dim: Annotated[int, Field(gt=0, le=2**16)] | None = Field(
-        default=None, description="Channels per head; hidden_size / heads unless stated. It is a number of its own."
-    )
-    grouping: Grouping = Field(
-        default="interleaved",
-        description="Which query heads share a key/value head: interleaved, neighbours (query head h uses h // group); "
-        "tiled, query head h uses h % kv_heads. Weights are trained for one of them.",
-    )
-    bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False, min_length=1)] = Field(
-        default="none", description="Projections with a bias: none, all, or a list such as [q, k, v]."
-    )
-    scale: Positive | None = Field(
-        default=None, description="Multiplies query-key products; head_dim^-0.5 unless stated."
-    )
-    window: Size | None = Field(
-        default=None, description="Positions that a query sees, its own included; all earlier ones unless stated."
-    )
-    softcap: Positive | None = Field(
-        default=None, description="Attention logits become softcap·tanh(logits / softcap) before the mask."
-    )
-    qk_norm: QKNormFields | None = Field(default=None, description="A norm on queries and keys.")
-
-    def check(self, around: Surroundings) -> Iterator[Finding]:
-        """Equal groups, a head size that can be known, and positions that fit it."""
-        kv_heads = self.kv_heads or self.heads
-        if self.heads % kv_heads:
-            yield Finding(
-                "E201",
-                ("attention", "kv_heads"),
-                f"{self.heads} query heads cannot share {kv_heads} key/value heads in equal groups",
-                f"choose a divisor of {self.heads}",
-            )
-        head_dim = self._head_dim_in(around.hidden_size)
-        if head_dim is not None and around.position is not None:
-            yield from around.position.check(replace(around, head_dim=head_dim))
-        elif head_dim is None and around.hidden_size is not None:
-            yield Finding(
-                "E203",
-                ("attention", "heads"),
-                f"hidden_size {around.hidden_size} is not a multiple of {self.heads} heads, and head_dim is not stated",
-                "state attention.head_dim",
-            )
-
-    def build(self, around: Settled) -> Attention:
-        """The attention that the fields declare."""
-        heads, kv_heads, head_dim = self.heads, self.kv_heads or self.heads, self._head_dim_in(around.hidden_size)
-        assert head_dim is not None  # E203
-        biased: tuple[Projection, ...]
-        biased = {"none": (), "all": PROJECTIONS}[self.bias] if isinstance(self.bias, str) else self.bias
-        qk = self.qk_norm
-        return Attention(
-            hidden_size=around.hidden_size,
-            heads=heads,
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            grouping=self.grouping,
-            biased=tuple(projection for projection in PROJECTIONS if projection in biased),
-            scale=self.scale or head_dim**-0.5,
-            window=self.window,
-            softcap=self.softcap,
-            q_norm=qk.build(around.norm, heads, head_dim) if qk else None,
-            k_norm=qk.build(around.norm, kv_heads, head_dim) if qk else None,
-            qk_norm_over=qk.over if qk else "head",
-            qk_norm_order=qk.order if qk else "before_rope",
-            rope=around.position.build(head_dim, around.context) if around.position else None,
-        )
-
-    def _head_dim_in(self, hidden_size: int | None) -> int | None:
-        """Channels of a head, where they can be known."""
-        if self.head_dim is not None or hidden_size is None or hidden_size % self.heads:
-            return self.head_dim
-        return hidden_size // self.heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,28 +29,128 @@ class Attention:
     """Attention of `heads` queries over `kv_heads` keys and values of `head_dim` channels each."""
 
     hidden_size: int
+    input_size: int
+    """Channels that queries, keys and values are projected from."""
     heads: int
     kv_heads: int
     head_dim: int
+    value_dim: int
     grouping: Grouping
     biased: tuple[Projection, ...]
     scale: float
     window: int | None
+    window_rows: Literal["dropped", "kept"]
+    chunk: int | None
     softcap: float | None
     q_norm: Norm | None
     k_norm: Norm | None
-    qk_norm_over: Literal["head", "width"]
+    qk_norm_over: NormedOver
     qk_norm_order: Literal["before_rope", "after_rope"]
     rope: Rope | None
+    v_norm: bool
+    clip: float | None
+    values: Literal["projected", "keys"]
+    value_scale: float | None
+    kv: Kv
+    sinks: Sinks
+    gate: HeadGateFields | None
+    output_norm: Norm | None
+    factors: AttentionFactorFields | None
+    adapter_rank: int | None
+    length_limit: float | None
+    input_norm: Norm | None
+    """What stands before keys, and before values, where both have inputs of their own."""
+    distance_bias: DistanceBiasFields | None
+    kv_conv: KvConvFields | None
+    query_scale: QueryScaleFields | None
+    query_factor: float | None
+    differential: bool
+    dynamic_mask: DynamicMaskFields | None
+    indexer: Indexer | None
+    copies: int
+    """How often the reference's cache stores a key/value head."""
+    alibi: float | None
+    """The exponent of the last head's slope, where logits fall with distance."""
 
     role: ClassVar[Literal["mixer"]] = "mixer"
-    slot = "attention"
+    kind = "gqa"
     partial = "attention.py.j2"
+
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """What the arithmetic counts, where the reference does more."""
+        found = []
+        if self.differential:
+            found.append(
+                "differential attention: scores are counted once, and weigh the values of both heads of a pair"
+            )
+        if self.dynamic_mask:
+            found.append("a dynamic mask: only the keys that it keeps are counted")
+        if self.indexer:
+            found.append(INDEX_CONVENTION)
+        return tuple(found)
+
+    @property
+    def bounded_logits(self) -> bool:
+        """Whether query-key products stay within bounds, however long training makes the projections grow."""
+        normed = self.q_norm is not None and (self.k_norm is not None or self.kv == "reused")
+        return normed or self.softcap is not None or self.clip is not None
+
+    @property
+    def idle_biases(self) -> tuple[Projection, ...]:
+        """Biases that change no output: that of k, where all that follows is softmax.
+
+        q·(k + b) = q·k + q·b, and q·b is the same for every key. Rotation, norm, cap and clip tell keys apart again; a
+        sink has no such term; and where values are keys, the bias is one of values.
+        """
+        acts = self.bounded_logits or self.rope or self.k_norm or self.sinks != "none" or self.values == "keys"
+        return () if acts or self.kv == "reused" or "k" not in self.biased else ("k",)
 
     @property
     def group_size(self) -> int:
         """Query heads that share one key/value head."""
         return self.heads // self.kv_heads
+
+    @property
+    def shape(self) -> Heads:
+        """How queries share keys and values."""
+        return Heads(self.heads, self.kv_heads, self.head_dim)
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        unusual = {
+            "value_dim": self.value_dim != self.head_dim,
+            "chunk": self.chunk is not None,
+            "qk_norm.over": self.qk_norm_over == "each_head",
+            "v_norm": self.v_norm,
+            "clip": self.clip is not None,
+            "values": self.values != "projected",
+            "value_scale": self.value_scale is not None,
+            "kv": self.kv != "own",
+            "sinks": self.sinks != "none",
+            "gate": self.gate is not None,
+            "output_norm": self.output_norm is not None,
+            "factors": self.factors is not None,
+            "adapter_rank": self.adapter_rank is not None,
+            "length_limit": self.length_limit is not None,
+            "inputs": self.input_norm is not None,
+            "distance_bias": self.distance_bias is not None,
+            "kv_conv": self.kv_conv is not None,
+            "query_scale": self.query_scale is not None,
+            "query_factor": self.query_factor is not None,
+            "differential": self.differential,
+            "dynamic_mask": self.dynamic_mask is not None,
+            "indexer": self.indexer is not None,
+        }
+        found = [f"attention.{name}" for name, is_so in unusual.items() if is_so]
+        if self.alibi is not None:
+            found.append("position.kind: alibi")
+        norms = (self.q_norm, self.k_norm)
+        return (
+            *found,
+            *(name for norm in norms if norm for name in norm.ungenerated()),
+            *(self.rope.ungenerated() if self.rope else ()),
+        )
 
     @property
     def q_width(self) -> int:
@@ -174,28 +162,110 @@ class Attention:
         """Output features of the key projection, and of the value projection."""
         return self.kv_heads * self.head_dim
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """q, k, v, o and the norms of q and k."""
-        widths = {"q": self.q_width, "k": self.kv_width, "v": self.kv_width}
-        tensors: list[Tensor] = []
-        for projection in PROJECTIONS:
-            out, into = widths.get(projection, self.hidden_size), self.hidden_size
-            if projection == "o":
-                into = self.q_width
-            tensors += linear(projection, out, into, projection in self.biased, "attention")
-        for name, norm in (("q_norm", self.q_norm), ("k_norm", self.k_norm)):
-            tensors += norm.tensors(name) if norm else ()
-        return tuple(tensors)
+    @property
+    def v_width(self) -> int:
+        """Output features of the value projection."""
+        return self.kv_heads * self.value_dim
 
-    def cache(self) -> Cache:
-        """Keys and values: 2 × kv_heads × head_dim numbers per position."""
-        elements = 2 * self.kv_width
-        return SlidingCache(elements, self.window) if self.window else FullCache(elements)
+    @property
+    def o_width(self) -> int:
+        """Input features of the output projection."""
+        return self.heads * self.value_dim
+
+    @property
+    def projections(self) -> dict[Projection, tuple[int, int]]:
+        """Output and input features of every projection that the part has."""
+        found: dict[Projection, tuple[int, int]] = {"q": (self.q_width, self.input_size)}
+        if self.kv != "reused":
+            found["k"] = (self.kv_width, self.input_size)
+            if self.values == "projected":
+                found["v"] = (self.v_width, self.input_size)
+        return found | {"o": (self.hidden_size, self.o_width)}
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """q, k, v, o, the norms of q and k, and what stands before the output projection."""
+        tensors: list[Tensor] = []
+        for name, (out, into) in self.projections.items():
+            tensors += linear(name, out, into, name in self.biased, "attention")
+        norms = (("q_norm", self.q_norm), ("k_norm", self.k_norm), ("output_norm", self.output_norm))
+        for norm_name, norm in norms:
+            tensors += norm.tensors(norm_name) if norm else ()
+        for name in ("k_input_norm", "v_input_norm") if self.input_norm else ():
+            tensors += self.input_norm.tensors(name) if self.input_norm else ()
+        if self.length_limit is not None:
+            tensors.append(Tensor("length_factor", (self.heads, self.head_dim), "attention"))
+        if self.distance_bias:
+            tensors += self.distance_bias.tensors(self.heads, self.input_size)
+        if self.kv_conv:
+            tensors += self.kv_conv.tensors(self.kv_heads, self.head_dim, self.input_size)
+        if self.sinks == "projected":
+            tensors += linear("sink", self.heads, self.input_size, False, "attention")
+        elif self.sinks != "none":
+            tensors.append(Tensor("sinks", (self.heads,), "attention"))
+        if self.query_factor is not None:
+            tensors.append(Tensor("query_factor", (self.q_width,), "attention"))
+        if self.gate:
+            if self.gate.factor is not None:
+                tensors.append(Tensor("gate_factor", (self._gate_width,), "attention"))
+            tensors += linear("gate", self._gate_width, self.input_size, self.gate.bias, "attention")
+            if self.gate.head_bias:
+                tensors.append(Tensor("gate_bias", (self.heads,), "attention"))
+        if self.differential:
+            tensors += (Tensor(f"lambda_{name}", (self.head_dim,), "attention") for name in ("q1", "k1", "q2", "k2"))
+        if self.dynamic_mask:
+            tensors.append(Tensor("mask_strength", (self.kv_heads,), "attention"))
+            tensors += linear("mask", self.kv_heads, self.v_width, self.dynamic_mask.bias, "attention")
+        return (*tensors, *self._adapters(), *(self.indexer.tensors() if self.indexer else ()))
+
+    def _adapters(self) -> tuple[Tensor, ...]:
+        inward = [(name, *sizes) for name, sizes in self.projections.items() if name != "o"]
+        found = (adapter(name, out, into, self.adapter_rank, "attention") for name, out, into in inward)
+        return tuple(tensor for pair in found for tensor in pair)
+
+    @property
+    def _gate_width(self) -> int:
+        if self.gate is None:
+            return 0
+        return self.heads if self.gate.over == "head" else self.o_width
+
+    def caches(self) -> tuple[Cache, ...]:
+        """Keys and values: kv_heads × (head_dim + value_dim) numbers per position."""
+        if self.kv != "own":
+            return ()
+        found = self._cache(self.kv_width + self.v_width)
+        beside = (
+            *(self.indexer.caches() if self.indexer else ()),
+            *(self.kv_conv.caches(self.kv_width) if self.kv_conv else ()),
+        )
+        return (found if self.copies == 1 else CopiedCache(found, self.copies), *beside)
+
+    def _cache(self, elements: int) -> Cache:
+        if self.chunk:
+            return ChunkedCache(elements, self.chunk)
+        if not self.window:
+            return FullCache(elements)
+        bounded = SlidingCache if self.window_rows == "dropped" else MaskedCache
+        return bounded(elements, self.window)
 
     def linear_flops(self) -> int:
-        """Four projections, two operations per weight."""
-        return 2 * self.hidden_size * (2 * self.q_width + 2 * self.kv_width)
+        """The projections, two operations per weight."""
+        weights = sum(out * into for out, into in self.projections.values())
+        weights += sum(tensor.size for tensor in self._adapters())
+        if self.dynamic_mask:
+            weights += self.kv_heads * self.v_width
+        weights += (self._gate_width + (self.heads if self.sinks == "projected" else 0)) * self.input_size
+        beside = self.indexer.linear_flops() if self.indexer else 0
+        beside += self.distance_bias.linear_flops(self.heads, self.input_size) if self.distance_bias else 0
+        beside += self.kv_conv.linear_flops(self.kv_heads, self.head_dim, self.input_size) if self.kv_conv else 0
+        return 2 * weights + beside
 
-    def mixing_flops(self, keys: float) -> float:
-        """Scores and weighted values: 2 × 2 × heads × head_dim per key. Softmax and mask are left out."""
-        return 4 * self.q_width * keys
+    def mixing_flops(self, keys: Keys) -> float:
+        """Scores and weighted values: 2 × heads × (head_dim + value_dim) per key. Softmax and mask are left out.
+
+        Differential attention weighs two value heads by each map: 2 × heads × (head_dim + 2·value_dim).
+        """
+        bounds = [self.window, self.dynamic_mask and self.dynamic_mask.keep, self.indexer and self.indexer.chosen]
+        seen = min((bound for bound in bounds if bound), default=None)
+        weighed = 2 * self.o_width if self.differential else self.o_width
+        index = self.indexer.mixing_flops(keys) if self.indexer else 0
+        return 2 * (self.q_width + weighed) * keys(seen, self.chunk) + index

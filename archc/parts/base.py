@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from archc.parts.caches import Cache
+
 if TYPE_CHECKING:  # their fields are made of this file
+    from archc.parts.ends import EmbeddingFields
     from archc.parts.norm import NormFields
-    from archc.parts.position import PositionFields
+    from archc.parts.position import PositionFields, Rope
 
 Size = Annotated[int, Field(gt=0, le=2**40)]
 Positive = Annotated[float, Field(gt=0, lt=1e38)]
 Role = Literal["mixer", "ffn"]
 Group = Literal["embedding", "head", "attention", "ffn", "router", "norm", "position", "other"]
+"""What a tensor counts as: `attention` stands for all mixers."""
 
 
 class Fields(BaseModel):
     """A section of a spec. Unknown keys and silent conversions are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=(), defer_build=True)
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """What does not hold among these fields and what is known of their surroundings."""
@@ -39,6 +43,7 @@ class Surroundings:
     position: Fields | None = None
     head_dim: int | None = None
     """Channels of a head, for what a mixer applies to its heads."""
+    embedding: Fields | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,13 @@ class Settled:
     hidden_size: int
     context: int
     norm: NormFields
+    """The norm of the branch, or of the model where the branch has none:
+    what norms inside a part take their defaults from."""
     position: PositionFields | None
+    layers: int
+    embedding: EmbeddingFields
+    input_size: int
+    """Channels of what the branch reads: hidden_size, or more where streams or the embedding stand side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +77,16 @@ class Tensor:
     """A parameter: its name inside the owner, its shape, and what it counts as.
 
     `slices_used` is the number of leading slices (experts) that one token's forward pass reads;
-    None means the whole tensor.
+    None means the whole tensor. A buffer is stored beside the parameters and is none of them.
     """
 
     name: str
     shape: tuple[int, ...]
     group: Group
     slices_used: int | None = None
+    buffer: bool = False
+    per_layer: bool = False
+    """Whether every layer has its own, even in a branch whose parameters are shared."""
 
     @property
     def size(self) -> int:
@@ -88,86 +102,121 @@ class Tensor:
 
     def inside(self, owner: str) -> Tensor:
         """The same tensor, named from outside its owner."""
-        return Tensor(f"{owner}.{self.name}", self.shape, self.group, self.slices_used)
+        return Tensor(f"{owner}.{self.name}", self.shape, self.group, self.slices_used, self.buffer, self.per_layer)
+
+
+class Keys(Protocol):
+    """How many keys a query meets: a question that every fold over arithmetic asks in its own way."""
+
+    @property
+    def decoding(self) -> bool:
+        """Whether one query meets what is cached, so that work on earlier positions has been done before."""
+
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+        """Keys within the last `window` positions, or since the current chunk of `chunk` positions began."""
+
+    def entries(self, rate: int, most: int | None = None) -> float:
+        """Whole stretches of `rate` positions up to the query's own, or `most` of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class FullCache:
-    """Keeps `elements` numbers for every position (after vLLM's FullAttentionSpec)."""
+class Heads:
+    """How the queries of a mixer share keys and values."""
 
-    elements: int
-    window: ClassVar[None] = None
-
-    def positions(self, context: int) -> int:
-        """Positions that the layer must remember after `context` tokens."""
-        return context
-
-    def reference_positions(self, context: int) -> int:
-        """Positions that transformers' own cache object holds after `context` tokens."""
-        return context
-
-    def mean_keys(self, context: int) -> float:
-        """Keys that a token meets, averaged over a sequence of `context` tokens.
-
-        The n-th token meets n keys, itself included: (1 + … + C) / C = (C + 1) / 2.
-        """
-        return (context + 1) / 2
+    heads: int
+    kv_heads: int
+    head_dim: int
+    """Channels over which a query meets a key."""
 
 
 @dataclass(frozen=True, slots=True)
-class SlidingCache:
-    """Keeps `elements` numbers for the last `window` positions (after vLLM's SlidingWindowSpec)."""
+class Routed:
+    """The experts of a feed-forward, of which a token uses `top_k`."""
 
-    elements: int
-    window: int
-
-    def positions(self, context: int) -> int:
-        """Positions that the layer must remember after `context` tokens: the window, current token included."""
-        return min(context, self.window)
-
-    def reference_positions(self, context: int) -> int:
-        """Transformers keeps window - 1 rows: the token being computed is not stored beforehand
-        (transformers 5.24, cache_utils.py, DynamicSlidingWindowLayer.update)."""
-        return min(context, self.window - 1)
-
-    def mean_keys(self, context: int) -> float:
-        """Keys that a token meets, averaged over a sequence of `context` tokens.
-
-        The n-th token meets min(n, W): the first W tokens meet W(W + 1) / 2 in all, the other C - W meet W each.
-        """
-        full = min(self.window, context)
-        return (full * (full + 1) / 2 + (context - full) * full) / context
-
-
-Cache = FullCache | SlidingCache
+    experts: int
+    top_k: int
+    params_per_expert: int
 
 
 class Part(Protocol):
-    """A mixer or a feed-forward: one file in `archc/parts/`, one partial in `templates/`."""
+    """A mixer or a feed-forward, as a frozen dataclass: one file in `archc/parts/`, one partial in `templates/`."""
 
     @property
     def role(self) -> Role:
         """Whether positions meet in the part (mixer), or it works on each of them alone (ffn)."""
 
     @property
-    def slot(self) -> str:
-        """The attribute that holds the part inside a block: `attention` or `ffn`."""
+    def kind(self) -> str:
+        """The language's name for it, such as gqa or moe."""
 
     @property
-    def partial(self) -> str:
-        """The template partial that prints the part."""
+    def partial(self) -> str | None:
+        """The template partial that prints the part; None while it cannot be generated."""
+
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """What its arithmetic counts and leaves out, where that is not plain; printed with the figures."""
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values in this part cannot be generated yet, such as attention.sinks."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every parameter, named as in the generated module."""
 
-    def cache(self) -> Cache | None:
+    def caches(self) -> tuple[Cache, ...]:
         """What the part remembers from token to token."""
 
     def linear_flops(self) -> int:
         """Floating-point operations per token in matrix products with weights (a multiply-add is two)."""
 
-    def mixing_flops(self, keys: float) -> float:
-        """Floating-point operations of one query that meets `keys` positions."""
+    def mixing_flops(self, keys: Keys) -> float:
+        """Floating-point operations per query where positions meet."""
+
+
+class PartFields(Fields):
+    """A section that declares a part."""
+
+    reads_embedding: ClassVar[bool] = False
+    """Whether the part can read the embedded tokens beside the stream."""
+    reads_streams: ClassVar[bool] = False
+    """Whether the part can read several residual streams side by side, and write to each of them."""
+
+    @property
+    def readings(self) -> int:
+        """Inputs of the part that streams may mix in ways of their own."""
+        return 1
+
+    def build(self, around: Settled) -> Part:
+        """The part that the fields declare; they have passed `check`."""
+        raise NotImplementedError
+
+
+class MixerPart(Part, Protocol):
+    """What lets positions meet."""
+
+    @property
+    def shape(self) -> Heads | None:
+        """How queries share keys and values; None for a mixer without queries."""
+
+    @property
+    def rope(self) -> Rope | None:
+        """The rotary positions that it applies."""
+
+    @property
+    def window(self) -> int | None:
+        """Positions that a query sees at most, its own included; None where it sees all earlier ones."""
+
+
+class FfnPart(Part, Protocol):
+    """What works on each position alone."""
+
+    @property
+    def width(self) -> int:
+        """Channels between its matrices; of one expert, where it has several."""
+
+    @property
+    def routed(self) -> Routed | None:
+        """The experts that a router chooses from, where there are any."""
 
 
 def linear(name: str, out_features: int, in_features: int, bias: bool, group: Group) -> tuple[Tensor, ...]:

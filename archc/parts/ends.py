@@ -9,7 +9,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Positive, Tensor
+from archc.parts.adaptive import AdaptiveFields
+from archc.parts.base import Fields, Positive, Size, Tensor, linear
+from archc.parts.feed_forward import ACTIVATION_DOC, Activation
+from archc.parts.norm import Norm, NormFields
+from archc.parts.per_layer import PerLayer, PerLayerFields
 
 
 class EmbeddingFields(Fields):
@@ -20,10 +24,44 @@ class EmbeddingFields(Fields):
         default=None, description="Multiplies the embedded tokens; sqrt(hidden_size) may be written as such."
     )
 
-    def build(self, vocab_size: int, hidden_size: int, positions: int | None) -> Embedding:
-        """The embedding that the fields declare."""
+    norm: bool = Field(default=False, description="Whether embedded tokens pass through a norm, as in norm.")
+    width: Size | None = Field(
+        default=None,
+        description="Channels of the embedding (and of a tied head), where linear layers without bias lead from it to "
+        "hidden_size and back.",
+    )
+
+    segments: Size | None = Field(
+        default=None, description="Rows of a table of which one is added for a token's segment, such as its language."
+    )
+    affine: bool = Field(
+        default=False, description="Whether embedded tokens get a learned shift, then a learned factor, per channel."
+    )
+    per_layer: PerLayerFields | None = Field(default=None, description="A vector of each token for every layer.")
+
+    def build(
+        self, vocab_size: int, hidden_size: int, norm: NormFields, positions: Positions | None, layers: int
+    ) -> Embedding:
+        """The embedding that the fields declare; `norm` is the model's."""
         scale = sqrt(hidden_size) if isinstance(self.scale, str) else self.scale
-        return Embedding(vocab_size, hidden_size, scale, positions)
+        return Embedding(
+            vocab_size=vocab_size,
+            hidden_size=hidden_size,
+            width=self.width or hidden_size,
+            scale=scale,
+            norm=norm.build(hidden_size) if self.norm else None,
+            table=positions,
+            segments=self.segments or 0,
+            affine=self.affine,
+            per_layer=self.per_layer.build(hidden_size, layers, norm) if self.per_layer else None,
+        )
+
+
+class TransformFields(Fields):
+    """`logits.transform`: a linear layer of hidden_size, an activation and a norm, as in norm, before the head."""
+
+    activation: Activation = Field(description=ACTIVATION_DOC)
+    bias: bool = Field(default=False, description="Whether the linear layer has a bias.")
 
 
 class LogitsFields(Fields):
@@ -34,27 +72,100 @@ class LogitsFields(Fields):
         default=None, description="Logits become softcap·tanh(logits / softcap), after the scale."
     )
     bias: bool = Field(default=False, description="Whether the head has a bias.")
+    learned_scale: Positive | None = Field(
+        default=None, description="A learned number for every token, times this, multiplies its logit."
+    )
+    vocab_size: Size | None = Field(
+        default=None, description="Tokens that the head scores, the first ones; all that are embedded unless stated."
+    )
+    given: Size | None = Field(
+        default=None, description="Tokens whose logits are given, the first ones, where the head has rows for more."
+    )
+    transform: TransformFields | None = Field(default=None, description="A layer between the final norm and the head.")
+    adaptive: AdaptiveFields | None = Field(default=None, description="Rare tokens are scored through narrower layers.")
 
-    def build(self, vocab_size: int, hidden_size: int, tied: bool) -> Head:
-        """The head that the fields declare."""
-        return Head(vocab_size, hidden_size, tied, self.bias, self.scale, self.softcap)
+    def build(self, embedding: Embedding, tied: bool, norm: NormFields) -> Head:
+        """The head that the fields declare, behind `embedding`; `norm` is the model's."""
+        return Head(
+            vocab_size=self.vocab_size or embedding.vocab_size,
+            unscored=embedding.vocab_size - (self.vocab_size or embedding.vocab_size),
+            hidden_size=embedding.hidden_size,
+            width=embedding.width,
+            tied=tied,
+            bias=self.bias,
+            scale=self.scale,
+            softcap=self.softcap,
+            transform=self.transform,
+            transform_norm=norm.build(embedding.hidden_size) if self.transform else None,
+            adaptive=self.adaptive,
+            learned_scale=self.learned_scale,
+            given=self.given,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """A row that is added for each of `count` positions, from row `offset` on."""
+
+    count: int
+    offset: int
+    learned: bool
+    """Whether the rows are parameters, and not sines and cosines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Token table [vocab_size, hidden_size]; `positions` rows of learned positions are added, if any."""
+    """Token table [vocab_size, width], led to hidden_size; a row per position is added, if any."""
 
     vocab_size: int
     hidden_size: int
+    width: int
     scale: float | None
-    positions: int | None
+    norm: Norm | None
+    table: Positions | None
+    segments: int
+    affine: bool = False
+    per_layer: PerLayer | None = None
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The token table and the position table."""
-        table = Tensor("embedding.weight", (self.vocab_size, self.hidden_size), "embedding")
-        if self.positions is None:
-            return (table,)
-        return (table, Tensor("position_embedding.weight", (self.positions, self.hidden_size), "position"))
+    @property
+    def positions(self) -> int | None:
+        """The number of positions, where they are learned."""
+        return self.table.count if self.table and self.table.learned else None
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        found = {
+            "embedding.width": self.width != self.hidden_size,
+            "embedding.norm": self.norm is not None,
+            "embedding.segments": self.segments > 0,
+            "embedding.affine": self.affine,
+            "embedding.per_layer": self.per_layer is not None,
+            "position.kind: sinusoidal": self.table is not None and not self.table.learned,
+            "position.offset": self.table is not None and self.table.learned and self.table.offset > 0,
+        }
+        return tuple(name for name, unusual in found.items() if unusual)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The token table, the position table, and what stands between them and the first layer."""
+        yield Tensor("embedding.weight", (self.vocab_size, self.width), "embedding")
+        if self.table and self.table.learned:
+            rows = self.table.count + self.table.offset
+            yield Tensor("position_embedding.weight", (rows, self.hidden_size), "position")
+        if self.segments:
+            yield Tensor("segment_embedding.weight", (self.segments, self.hidden_size), "embedding")
+        if self.width != self.hidden_size:
+            yield from linear("embedding_projection", self.hidden_size, self.width, False, "other")
+        if self.norm:
+            yield from self.norm.tensors("embedding_norm")
+        for name in ("shift", "factor") if self.affine else ():
+            yield Tensor(f"embedding_{name}", (self.hidden_size,), "other")
+        if self.per_layer:
+            yield from self.per_layer.tensors()
+
+    def linear_flops(self) -> int:
+        """The projection to hidden_size, if there is one, and those for layers; looking up is no product."""
+        widened = 2 * self.width * self.hidden_size if self.width != self.hidden_size else 0
+        return widened + (self.per_layer.linear_flops() if self.per_layer else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +173,52 @@ class Head:
     """Projection to [vocab_size] logits; a tied head has no matrix of its own."""
 
     vocab_size: int
+    unscored: int
+    """Embedded tokens that have no score."""
     hidden_size: int
+    width: int
     tied: bool
     bias: bool
     scale: float | None
     softcap: float | None
+    transform: TransformFields | None
+    transform_norm: Norm | None
+    adaptive: AdaptiveFields | None
+    learned_scale: float | None = None
+    given: int | None = None
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        unusual = {
+            "vocab_size": self.unscored != 0,
+            "transform": self.transform is not None,
+            "adaptive": self.adaptive is not None,
+            "learned_scale": self.learned_scale is not None,
+            "given": self.given is not None,
+        }
+        return tuple(f"logits.{name}" for name, is_so in unusual.items() if is_so)
 
     def tensors(self) -> Iterator[Tensor]:
-        """The matrix, unless it is the embedding, and the bias."""
+        """What stands before it, the matrix, unless it is the embedding, and the bias."""
+        if self.transform and self.transform_norm:
+            yield from linear("head_transform", self.hidden_size, self.hidden_size, self.transform.bias, "other")
+            yield from self.transform_norm.tensors("head_transform_norm")
+        if self.adaptive:
+            yield from self.adaptive.tensors(self.hidden_size, self.bias)
+            return
+        if self.width != self.hidden_size:
+            yield from linear("head_projection", self.width, self.hidden_size, False, "other")
         if not self.tied:
-            yield Tensor("head.weight", (self.vocab_size, self.hidden_size), "head")
+            yield Tensor("head.weight", (self.vocab_size, self.width), "head")
+        if self.learned_scale is not None:
+            yield Tensor("head_scale", (self.vocab_size,), "other")
         if self.bias:
             yield Tensor("head.bias", (self.vocab_size,), "head")
 
     def linear_flops(self) -> int:
         """The head multiplies whether or not it is tied."""
-        return 2 * self.vocab_size * self.hidden_size
+        before = self.width * self.hidden_size if self.width != self.hidden_size else 0
+        before += self.hidden_size**2 if self.transform else 0
+        if self.adaptive:
+            return 2 * (before + self.adaptive.weights(self.hidden_size))
+        return 2 * (before + self.vocab_size * self.width)

@@ -8,36 +8,60 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Finding, Positive, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.base import (
+    Fields,
+    Finding,
+    Keys,
+    PartFields,
+    Routed,
+    Settled,
+    Size,
+    Surroundings,
+    Tensor,
+    linear,
+)
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation, FeedForward
-
-Score = Literal["softmax", "sigmoid"]
-Order = Literal["score_then_top_k", "top_k_then_score"]
-
-
-class RouterFields(Fields):
-    """`ffn.router`: how a token's experts are chosen and weighted."""
-
-    score: Score = Field(description="Turns router logits into weights.")
-    order: Order = Field(
-        default="score_then_top_k",
-        description="score_then_top_k scores all experts and keeps the best; top_k_then_score scores the chosen alone. "
-        "With softmax and renormalize they agree.",
-    )
-    renormalize: bool = Field(description="Whether the chosen weights are divided by their sum.")
-    scale: Positive = Field(default=1.0, description="Multiplies the chosen weights, after renormalisation.")
+from archc.parts.glu import GluFields
+from archc.parts.norm import Norm
+from archc.parts.router import RouterFields
 
 
 class SharedExpertFields(Fields):
     """`ffn.shared`: a feed-forward that every token passes through, beside its chosen experts."""
 
     width: Size = Field(description="Channels of the shared feed-forward; several shared experts are one wide one.")
-    gate: Literal["none", "sigmoid"] = Field(
-        default="none", description="sigmoid: the output is multiplied by a learned sigmoid(w·x) per token."
+    gate: Literal["none", "sigmoid", "router"] = Field(
+        default="none",
+        description="sigmoid: the output is multiplied by a learned sigmoid(w·x) per token; router: the router has a "
+        "row for each of count equal slices, and weighs them together with the chosen experts.",
+    )
+    count: Size = Field(default=1, description="Slices that the router weighs.")
+    combine: Literal["sum", "average"] = Field(
+        default="sum", description="Whether its output is added to that of the experts, or the mean of both is taken."
+    )
+    bias: bool = Field(default=False, description="Whether its matrices have biases.")
+    glu: GluFields | None = Field(default=None, description="As ffn.glu, for the shared feed-forward alone.")
+
+
+class IdentityFields(Fields):
+    """`ffn.identity`: experts beside the others that compute nothing."""
+
+    count: Size = Field(description="Experts that compute nothing.")
+    returns: Literal["input", "zero"] = Field(default="input", description="What such an expert returns.")
+    stored: Literal["nothing", "inputs"] = Field(
+        default="nothing",
+        description="inputs: the input matrices of the experts are stored for these too, and never used.",
     )
 
 
-class MoeFields(Fields):
+class LatentFields(Fields):
+    """`ffn.latent`: the chosen experts work between a linear layer that narrows their input and one that widens it."""
+
+    width: Size = Field(description="Channels that an expert reads and writes.")
+    bias: bool = Field(default=False, description="Whether both linear layers have a bias.")
+
+
+class MoeFields(PartFields):
     """`ffn: {kind: moe}`."""
 
     kind: Literal["moe"]
@@ -46,23 +70,41 @@ class MoeFields(Fields):
     width: Size = Field(description="Channels of one expert.")
     activation: Activation = Field(description=ACTIVATION_DOC)
     gated: bool = Field(default=True, description="Whether an expert is a gated feed-forward.")
+    bias: Literal["none", "experts", "sum"] = Field(
+        default="none",
+        description="experts: every matrix of every expert has a bias; sum: one is added to the sum of their outputs.",
+    )
+    glu: GluFields | None = Field(default=None, description="What happens around the product of gated experts.")
     router: RouterFields = Field(description="How experts are chosen and weighted.")
     shared: SharedExpertFields | None = Field(default=None, description="A feed-forward for every token.")
+    identity: IdentityFields | None = Field(default=None, description="Experts that return their input.")
+    latent: LatentFields | None = Field(default=None, description="A narrow space that the experts work in.")
+    norms: Literal["none", "each"] = Field(
+        default="none",
+        description="each: the experts and the shared feed-forward have a norm before and one behind each of them, as "
+        "in norm; the router reads what comes before those. The branch then needs no norm before it.",
+    )
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """A token cannot use more experts than there are."""
         del around
-        if self.top_k > self.experts:
+        choices = self.experts + (self.identity.count if self.identity else 0)
+        if self.top_k > choices:
             yield Finding(
                 "E204",
                 ("ffn", "top_k"),
-                f"top_k {self.top_k} is more than the {self.experts} experts there are",
-                f"choose top_k between 1 and {self.experts}",
+                f"top_k {self.top_k} is more than the {choices} experts there are",
+                f"choose top_k between 1 and {choices}",
             )
+        else:
+            yield from self.router.check_choice(choices, self.top_k)
 
     def build(self, around: Settled) -> Experts:
         """The mixture that the fields declare."""
         hidden_size, shared = around.hidden_size, self.shared
+        beside = None
+        if shared is not None:
+            beside = FeedForward(hidden_size, shared.width, self.activation, self.gated, shared.bias, glu=shared.glu)
         return Experts(
             hidden_size=hidden_size,
             experts=self.experts,
@@ -70,12 +112,16 @@ class MoeFields(Fields):
             width=self.width,
             activation=self.activation,
             gated=self.gated,
-            score=self.router.score,
-            order=self.router.order,
-            renormalize=self.router.renormalize,
-            scale=self.router.scale,
-            shared=FeedForward(hidden_size, shared.width, self.activation, self.gated, False) if shared else None,
+            bias=self.bias,
+            glu=self.glu,
+            router=self.router,
+            shared=beside,
             shared_gate=shared is not None and shared.gate == "sigmoid",
+            shared_rows=shared.count if shared is not None and shared.gate == "router" else 0,
+            shared_average=shared is not None and shared.combine == "average",
+            identity=self.identity,
+            latent=self.latent,
+            norm=around.norm.build(hidden_size) if self.norms == "each" else None,
         )
 
 
@@ -89,47 +135,108 @@ class Experts:
     width: int
     activation: Activation
     gated: bool
-    score: Score
-    order: Order
-    renormalize: bool
-    scale: float
+    bias: Literal["none", "experts", "sum"]
+    glu: GluFields | None
+    router: RouterFields
     shared: FeedForward | None
     shared_gate: bool
+    shared_rows: int
+    """Rows of the router that weigh the shared feed-forward."""
+    shared_average: bool
+    identity: IdentityFields | None
+    latent: LatentFields | None
+    norm: Norm | None
+    """What stands before and behind the experts, and before and behind the shared feed-forward."""
 
     role: ClassVar[Literal["ffn"]] = "ffn"
-    slot = "ffn"
     partial = "experts.py.j2"
     kind = "moe"
 
     @property
+    def conventions(self) -> tuple[str, ...]:
+        """Identity experts cost nothing, but which tokens use them is not known."""
+        return (
+            ("every chosen expert is counted in full, as if no identity expert were chosen",) if self.identity else ()
+        )
+
+    @property
+    def routed(self) -> Routed:
+        """What a router chooses from."""
+        return Routed(self.experts, self.top_k, self.expert_size)
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        unusual = {
+            "bias": self.bias != "none",
+            "glu": self.glu is not None,
+            "shared.gate: router": self.shared_rows > 0,
+            "shared.combine": self.shared_average,
+            "shared.bias": self.shared is not None and self.shared.bias,
+            "shared.glu": self.shared is not None and self.shared.glu is not None,
+            "identity": self.identity is not None,
+            "latent": self.latent is not None,
+            "norms": self.norm is not None,
+        }
+        return (*(f"ffn.{name}" for name, is_so in unusual.items() if is_so), *self.router.ungenerated())
+
+    @property
+    def choices(self) -> int:
+        """What the router chooses from, identity experts included."""
+        return self.experts + (self.identity.count if self.identity else 0)
+
+    @property
+    def inner_size(self) -> int:
+        """Channels that an expert reads and writes."""
+        return self.latent.width if self.latent else self.hidden_size
+
+    @property
+    def expert_weights(self) -> int:
+        """Weights of one expert that multiply: two or three matrices."""
+        return (3 if self.gated else 2) * self.inner_size * self.width
+
+    @property
     def expert_size(self) -> int:
         """Parameters of one expert."""
-        return (3 if self.gated else 2) * self.hidden_size * self.width
+        biases = (2 if self.gated else 1) * self.width + self.inner_size if self.bias == "experts" else 0
+        return self.expert_weights + biases
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Router [E, D]; gate and up [E, F, D]; down [E, D, F]; then the shared expert and its gate."""
-        inward = (self.experts, self.width, self.hidden_size)
-        outward = (self.experts, self.hidden_size, self.width)
+        """Router [E, D]; gate and up [E, F, L]; down [E, L, F], L = D without latent; then what all tokens share."""
+        stored = self.choices if self.identity and self.identity.stored == "inputs" else self.experts
         names = ("gate", "up") if self.gated else ("up",)
-        tensors = [*linear("router", self.experts, self.hidden_size, False, "router")]
-        tensors += [Tensor(name, inward, "ffn", self.top_k) for name in names]
-        tensors += [Tensor("down", outward, "ffn", self.top_k)]
+        tensors = [*self.router.tensors(self.hidden_size, self.choices, self.shared_rows, self.top_k)]
+        tensors += [Tensor(name, (stored, self.width, self.inner_size), "ffn", self.top_k) for name in names]
+        tensors += [Tensor("down", (self.experts, self.inner_size, self.width), "ffn", self.top_k)]
+        if self.bias == "experts":
+            tensors += [Tensor(f"{name}_bias", (stored, self.width), "ffn", self.top_k) for name in names]
+            tensors += [Tensor("down_bias", (self.experts, self.inner_size), "ffn", self.top_k)]
+        elif self.bias == "sum":
+            tensors += [Tensor("bias", (self.inner_size,), "ffn")]
+        if self.latent:
+            tensors += linear("narrow", self.inner_size, self.hidden_size, self.latent.bias, "ffn")
+            tensors += linear("widen", self.hidden_size, self.inner_size, self.latent.bias, "ffn")
         if self.shared:
             tensors += [tensor.inside("shared") for tensor in self.shared.tensors()]
         if self.shared_gate:
             tensors += linear("shared_gate", 1, self.hidden_size, False, "router")
+        if self.norm:
+            for name in ("norm", "post_norm", *(("shared_norm", "shared_post_norm") if self.shared else ())):
+                tensors += self.norm.tensors(name)
         return tuple(tensors)
 
-    def cache(self) -> None:
+    def caches(self) -> tuple[()]:
         """Experts remember nothing."""
+        return ()
 
     def linear_flops(self) -> int:
         """The router, the chosen experts and the shared one; sorting and combining are left out."""
+        router = self.router.weights(self.hidden_size, self.choices + self.shared_rows)
+        router += self.hidden_size if self.shared_gate else 0
+        latent = 2 * self.inner_size * self.hidden_size if self.latent else 0
         shared = self.shared.linear_flops() if self.shared else 0
-        gate = 2 * self.hidden_size if self.shared_gate else 0
-        return 2 * self.experts * self.hidden_size + 2 * self.top_k * self.expert_size + shared + gate
+        return 2 * (router + self.top_k * self.expert_weights + latent) + shared
 
-    def mixing_flops(self, keys: float) -> float:
+    def mixing_flops(self, keys: Keys) -> float:
         """Positions do not meet here."""
         del keys
         return 0

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Finding, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.additions import ADAPTER_DOC, GatedFactorFields, adapter
+from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.glu import GluFields
+from archc.parts.norm import Norm
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
+
+LearnedActivation = Literal["xielu"]
 
 ACTIVATION_DOC = (
     "silu: x·sigmoid(x); gelu: x·Φ(x), exact; gelu_tanh: its tanh form (transformers: gelu_new, gelu_pytorch_tanh); "
@@ -18,17 +23,27 @@ ACTIVATION_DOC = (
 )
 
 
-class DenseFields(Fields):
+class DenseFields(PartFields):
     """Fields that both dense feed-forwards have."""
 
     gated: ClassVar[bool]
     width: Size = Field(description="Channels between the matrices.")
-    activation: Activation = Field(description=ACTIVATION_DOC)
+    activation: Activation | LearnedActivation = Field(
+        description=f"{ACTIVATION_DOC} xielu: two learned slopes, one for each sign (Huang & Schlag 2024)."
+    )
     bias: bool = Field(default=False, description="Whether every matrix has a bias.")
+    inner_norm: bool = Field(default=False, description="Whether a norm, as in norm, stands before the last matrix.")
 
     def build(self, around: Settled) -> FeedForward:
         """The feed-forward that the fields declare."""
-        return FeedForward(around.hidden_size, self.width, self.activation, self.gated, self.bias)
+        return FeedForward(
+            around.hidden_size,
+            self.width,
+            self.activation,
+            self.gated,
+            self.bias,
+            inner_norm=around.norm.build(self.width) if self.inner_norm else None,
+        )
 
 
 class MlpFields(DenseFields):
@@ -43,6 +58,15 @@ class GatedFields(DenseFields):
 
     gated = True
     kind: Literal["gated"]
+    glu: GluFields | None = Field(default=None, description="What happens around the product of the two halves.")
+    factors: GatedFactorFields | None = Field(
+        default=None, description="Constants that multiply what flows through the feed-forward."
+    )
+    adapter_rank: Size | None = Field(default=None, description=ADAPTER_DOC.format(projections="gate and up together"))
+
+    def build(self, around: Settled) -> FeedForward:
+        """The feed-forward that the fields declare."""
+        return replace(super().build(around), glu=self.glu, factors=self.factors, adapter_rank=self.adapter_rank)
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """A gated feed-forward at 4·d is half as large again as the design it is meant to match."""
@@ -62,13 +86,18 @@ class FeedForward:
 
     hidden_size: int
     width: int
-    activation: Activation
+    activation: Activation | LearnedActivation
     gated: bool
     bias: bool
+    glu: GluFields | None = None
+    factors: GatedFactorFields | None = None
+    adapter_rank: int | None = None
+    inner_norm: Norm | None = None
 
     role: ClassVar[Literal["ffn"]] = "ffn"
-    slot = "ffn"
     partial = "feed_forward.py.j2"
+    conventions = ()
+    routed: ClassVar[None] = None
 
     @property
     def kind(self) -> str:
@@ -76,21 +105,49 @@ class FeedForward:
         return "gated" if self.gated else "mlp"
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """gate (if any), up and down."""
+        """gate (if any), up and down, and what stands between them.
+
+        xielu has two parameters and stores two constants beside them (transformers 5.24, activations.py).
+        """
         inputs = ("gate", "up") if self.gated else ("up",)
         tensors: list[Tensor] = []
         for name in inputs:
             tensors += linear(name, self.width, self.hidden_size, self.bias, "ffn")
-        return (*tensors, *linear("down", self.hidden_size, self.width, self.bias, "ffn"))
+        if self.activation == "xielu":
+            tensors += (Tensor(f"activation.{name}", (1,), "ffn") for name in ("alpha_p", "alpha_n"))
+            tensors += (Tensor(f"activation.{name}", (), "ffn", buffer=True) for name in ("beta", "eps"))
+        if self.factors and self.factors.learned is not None:
+            tensors += (Tensor(f"{name}_factor", (self.width,), "ffn") for name in inputs)
+        if self.factors and self.factors.learned_output:
+            tensors.append(Tensor("output_factor", (1,), "ffn"))
+        if self.inner_norm:
+            tensors += self.inner_norm.tensors("inner_norm")
+        return (*tensors, *linear("down", self.hidden_size, self.width, self.bias, "ffn"), *self._adapter())
 
-    def cache(self) -> None:
+    def _adapter(self) -> tuple[Tensor, ...]:
+        return adapter("gate_up", 2 * self.width, self.hidden_size, self.adapter_rank, "ffn")
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        unusual = {
+            "activation: xielu": self.activation == "xielu",
+            "glu": self.glu is not None,
+            "factors": self.factors is not None,
+            "adapter_rank": self.adapter_rank is not None,
+            "inner_norm": self.inner_norm is not None,
+        }
+        return tuple(f"ffn.{name}" for name, is_so in unusual.items() if is_so)
+
+    def caches(self) -> tuple[()]:
         """A feed-forward remembers nothing."""
+        return ()
 
     def linear_flops(self) -> int:
         """Two operations per weight; the activation and the gate's product are left out."""
-        return 2 * (3 if self.gated else 2) * self.hidden_size * self.width
+        added = sum(tensor.size for tensor in self._adapter())
+        return 2 * ((3 if self.gated else 2) * self.hidden_size * self.width + added)
 
-    def mixing_flops(self, keys: float) -> float:
+    def mixing_flops(self, keys: Keys) -> float:
         """Positions do not meet here."""
         del keys
         return 0

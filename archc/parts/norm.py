@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Positive, Tensor
+from archc.parts.base import Fields, Positive, Size, Tensor, linear
 
-NormKind = Literal["rmsnorm", "layernorm"]
+NormKind = Literal["rmsnorm", "layernorm", "l2"]
 WeightConvention = Literal["plain", "one_plus", "none"]
-Placement = Literal["pre", "post", "sandwich", "parallel"]
+Placement = Literal["pre", "post", "sandwich", "parallel", "parallel_separate", "post_sum"]
 
 
 class NormFields(Fields):
@@ -19,7 +19,8 @@ class NormFields(Fields):
 
     kind: NormKind = Field(
         description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm subtracts the mean too "
-        "(Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent."
+        "(Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent. l2 divides by the "
+        "length of the vector."
     )
     eps: Positive = Field(description="Added to the mean square (or the variance) before the square root.")
     weight: WeightConvention = Field(
@@ -30,12 +31,38 @@ class NormFields(Fields):
     placement: Placement = Field(
         default="pre",
         description="pre: before each branch; post: on the branch output, before it is added; sandwich: both; "
-        "parallel: attention and feed-forward read the same normed input and are added together.",
+        "parallel: attention and feed-forward read the same normed input and are added together; parallel_separate: "
+        "the same, each behind a norm of its own; post_sum: on the sum of stream and branch (Vaswani et al. 2017).",
+    )
+
+    gate_rank: Size | None = Field(
+        default=None,
+        description="y, what is normed, becomes y·sigmoid(up(silu(down(y)))), by matrices with this many channels "
+        "between them.",
     )
 
     def build(self, size: int) -> Norm:
         """The norm that the fields declare, over `size` channels."""
-        return Norm(self.kind, size, self.eps, self.weight, self.bias)
+        return Norm(self.kind, size, self.eps, self.weight, self.bias, self.gate_rank)
+
+
+class InnerNormFields(Fields):
+    """A norm inside a part. What it does not state, it takes from `norm`."""
+
+    kind: NormKind | None = Field(default=None, description="As norm.kind, which is the default.")
+    eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
+    weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
+    bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
+
+    def build(self, norm: NormFields, size: int) -> Norm:
+        """The norm over `size` channels; what the fields leave open is as in `norm`."""
+        return Norm(
+            kind=self.kind or norm.kind,
+            size=size,
+            eps=self.eps or norm.eps,
+            weight=self.weight or norm.weight,
+            bias=norm.bias if self.bias is None else self.bias,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +74,22 @@ class Norm:
     eps: float
     weight: WeightConvention
     bias: bool
+    gate_rank: int | None = None
 
     def tensors(self, name: str) -> tuple[Tensor, ...]:
-        """Weight and shift, [size] each, where the convention stores them."""
+        """Weight and shift, [size] each, where the convention stores them, and the two matrices of a gate."""
         stored = ["weight"] * (self.weight != "none") + ["bias"] * self.bias
-        return tuple(Tensor(f"{name}.{kind}", (self.size,), "norm") for kind in stored)
+        tensors = [Tensor(f"{name}.{kind}", (self.size,), "norm") for kind in stored]
+        if self.gate_rank:
+            tensors += linear(f"{name}.gate_down", self.gate_rank, self.size, False, "norm")
+            tensors += linear(f"{name}.gate_up", self.size, self.gate_rank, False, "norm")
+        return tuple(tensors)
+
+    def linear_flops(self) -> int:
+        """Two operations per weight of a gate; the norm itself is no product of matrices."""
+        return 4 * self.size * (self.gate_rank or 0)
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        found = {f"norm.kind: {self.kind}": self.kind == "l2", "norm.gate_rank": self.gate_rank is not None}
+        return tuple(name for name, unusual in found.items() if unusual)

@@ -1,7 +1,7 @@
 """Positions: rotary embeddings with their scalings, a learned table, or none.
 
 Rotary embedding (Su et al. 2021): the pair i of a head turns by position × f_i with
-f_i = base^(-2i/d) over the d channels that rotate. Every scaling rule below changes f_i only, and
+f_i = base^(-2i/d) over the d channels that rotate. Every scaling rule (scaling.py) changes f_i only, and
 some scale the cosines and sines by an attention factor. The formulas are those of transformers
 5.24, modeling_rope_utils.py, in double precision.
 """
@@ -11,163 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Finding, Positive, Size, Surroundings
+from archc.parts.base import Fields, Finding, Positive, Surroundings
+from archc.parts.scaling import (
+    DynamicScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongropeScaling,
+    NtkAlphaScaling,
+    ProportionalScaling,
+    Scaling,
+    YarnScaling,
+)
 
 Pairing = Literal["half", "interleaved"]
-Factor = Annotated[float, Field(ge=1, lt=1e9)]
-_SCALING = ("position", "scaling")
-
-
-class ScalingFields(Fields):
-    """What all scalings answer about themselves."""
-
-    length_matters: ClassVar[bool] = False
-    """Whether the frequencies depend on the length of the input."""
-    needs_math: ClassVar[bool] = False
-    """Whether the formula takes logarithms or counts turns."""
-    not_in_formula: ClassVar[tuple[str, ...]] = ()
-    """Fields that are no number in the formula: they act through the attention factor alone, or choose a variant."""
-
-    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
-        """What does not hold for `rotary_dim` channels that turn, and for `context`, if it is known."""
-        del rotary_dim, context
-        yield from ()
-
-    def amplitude(self, context: int) -> float:
-        """What multiplies cosines and sines, so that attention logits grow by its square."""
-        del context
-        return 1.0
-
-
-class LinearScaling(ScalingFields):
-    """Position interpolation (Chen et al. 2023): every pair turns `factor` times slower."""
-
-    original_context: ClassVar[None] = None
-    kind: Literal["linear"]
-    factor: Factor = Field(description="How many times longer the context becomes.")
-
-
-class DynamicScaling(ScalingFields):
-    """Dynamic NTK: past `original_context` the base grows with the length of the input."""
-
-    length_matters = True
-    kind: Literal["dynamic"]
-    factor: Factor = Field(description="Strength of the growth of the base.")
-    original_context: Size = Field(description="Length up to which nothing changes.")
-
-    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
-        """The growth of the base is a power of d / (d - 2), for d channels that turn."""
-        del context
-        if rotary_dim <= 2:
-            yield Finding(
-                "E206",
-                _SCALING,
-                "dynamic scaling needs more than one rotary pair",
-                "use a larger head_dim or no scaling",
-            )
-
-
-class Llama3Scaling(ScalingFields):
-    """Llama 3.1's bands: fast pairs unchanged, slow pairs slowed by `factor`, a blend between."""
-
-    needs_math = True
-    kind: Literal["llama3"]
-    factor: Factor = Field(description="How much slower the slow pairs turn.")
-    original_context: Size = Field(description="Length the model was first trained at.")
-    low_freq_factor: Positive = Field(description="Pairs with fewer turns than this in original_context are slowed.")
-    high_freq_factor: Positive = Field(description="Pairs with more turns than this in original_context are unchanged.")
-
-    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
-        """The blended band has a width."""
-        del rotary_dim, context
-        if self.high_freq_factor <= self.low_freq_factor:
-            yield Finding(
-                "E206",
-                (*_SCALING, "high_freq_factor"),
-                f"high_freq_factor {self.high_freq_factor:g} is at most low_freq_factor {self.low_freq_factor:g}",
-                "the blended band needs high_freq_factor > low_freq_factor",
-            )
-
-
-class YarnScaling(ScalingFields):
-    """YaRN (Peng et al. 2023): a ramp over the pairs between interpolation and no change."""
-
-    needs_math = True
-    not_in_formula = ("attention_factor", "mscale", "mscale_all_dim", "truncate")
-    kind: Literal["yarn"]
-    factor: Factor = Field(description="How many times longer the context becomes.")
-    original_context: Size = Field(description="Length the model was first trained at.")
-    beta_fast: Positive = Field(default=32.0, description="Turns in original_context above which a pair is unchanged.")
-    beta_slow: Positive = Field(default=1.0, description="Turns in original_context below which a pair is slowed.")
-    attention_factor: Positive | None = Field(
-        default=None, description="Scales cosines and sines; by default 0.1·ln(factor) + 1, or from the mscales."
-    )
-    mscale: Positive | None = Field(default=None, description="Numerator of the attention factor (DeepSeek).")
-    mscale_all_dim: Positive | None = Field(default=None, description="Denominator of the attention factor (DeepSeek).")
-    truncate: bool = Field(default=True, description="Whether the ramp begins and ends at whole pairs.")
-
-    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
-        """The stretch reaches as far as the model is meant for."""
-        del rotary_dim
-        if context is not None and context > self.original_context * self.factor:
-            reach = int(self.original_context * self.factor)
-            yield Finding(
-                "W402",
-                (*_SCALING, "factor"),
-                f"context {context} is beyond original_context × factor = {reach}",
-                f"lower context to {reach}, or raise factor",
-            )
-
-    def amplitude(self, context: int) -> float:
-        """As stated, or 0.1·ln(factor) + 1, or the quotient of the two forms with mscales."""
-        del context
-        if self.attention_factor is not None:
-            return self.attention_factor
-        log = 0.1 * math.log(self.factor)
-        if self.mscale and self.mscale_all_dim:
-            return (log * self.mscale + 1) / (log * self.mscale_all_dim + 1)
-        return log + 1
-
-
-class LongropeScaling(ScalingFields):
-    """LongRoPE (Ding et al. 2024): a table of factors per pair, one for short and one for long inputs."""
-
-    length_matters = True
-    not_in_formula = ("attention_factor", "factor")
-    kind: Literal["longrope"]
-    original_context: Size = Field(description="Inputs longer than this use the long factors.")
-    short_factors: tuple[Positive, ...] = Field(strict=False, description="One divisor per pair, for short inputs.")
-    long_factors: tuple[Positive, ...] = Field(strict=False, description="One divisor per pair, for long inputs.")
-    factor: Factor | None = Field(default=None, description="context / original_context unless stated.")
-    attention_factor: Positive | None = Field(
-        default=None, description="Scales cosines and sines; by default sqrt(1 + ln(factor) / ln(original_context))."
-    )
-
-    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
-        """Both tables have a divisor for every pair."""
-        del context
-        for name, table in (("short_factors", self.short_factors), ("long_factors", self.long_factors)):
-            if len(table) != rotary_dim // 2:
-                yield Finding(
-                    "E205",
-                    (*_SCALING, name),
-                    f"{name} has {len(table)} entries for {rotary_dim // 2} rotary pairs",
-                    "give one factor for each pair",
-                )
-
-    def amplitude(self, context: int) -> float:
-        """As stated, or sqrt(1 + ln(factor) / ln(original_context)); a factor of at most 1 changes nothing."""
-        if self.attention_factor is not None:
-            return self.attention_factor
-        factor = self.factor or context / self.original_context
-        return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(self.original_context))
-
-
-Scaling = LinearScaling | DynamicScaling | Llama3Scaling | YarnScaling | LongropeScaling
+Direction = Literal["forward", "backward"]
 
 
 class RopeFields(Fields):
@@ -182,6 +43,11 @@ class RopeFields(Fields):
     )
     partial: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0, description="Share of each head, from its first channel, that rotates."
+    )
+    direction: Direction = Field(
+        default="forward",
+        description="forward turns a pair (a, b) to (a·cos - b·sin, b·cos + a·sin), backward the other way round. "
+        "Weights are trained for one of them.",
     )
     scaling: Annotated[Scaling, Field(discriminator="kind")] | None = Field(
         default=None, description="How the frequencies are changed for contexts beyond the trained length."
@@ -209,6 +75,7 @@ class RopeFields(Fields):
             pairing=self.pairing,
             rotary_dim=self._rotary_dim(head_dim),
             head_dim=head_dim,
+            direction=self.direction,
             scaling=self.scaling,
             attention_factor=1.0 if self.scaling is None else self.scaling.amplitude(context),
         )
@@ -228,6 +95,9 @@ class LearnedFields(NoRopeFields):
     """`position: {kind: learned}`: a trained row per position is added to the embedding."""
 
     kind: Literal["learned"]
+    offset: Annotated[int, Field(ge=0, le=2**16)] = Field(
+        default=0, description="Rows at the start of the table that no position uses."
+    )
 
 
 class NoPositionFields(NoRopeFields):
@@ -236,7 +106,35 @@ class NoPositionFields(NoRopeFields):
     kind: Literal["none"]
 
 
-PositionFields = Annotated[RopeFields | LearnedFields | NoPositionFields, Field(discriminator="kind")]
+class SinusoidalFields(NoRopeFields):
+    """`position: {kind: sinusoidal}`: fixed sines and cosines (Vaswani et al. 2017) are added to the embedding."""
+
+    kind: Literal["sinusoidal"]
+    offset: Annotated[int, Field(ge=0, le=2**16)] = Field(default=0, description="Number of the first position.")
+    layout: Literal["interleaved", "blocks"] = Field(
+        default="interleaved",
+        description="interleaved: sine and cosine of a frequency are neighbours; blocks: all sines, then all cosines.",
+    )
+    slowest: Literal["open", "exact"] = Field(
+        default="open",
+        description="Frequencies over d channels: open, 10000^(-2i/d), which stops short of 1/10000; exact, "
+        "10000^(-2i/(d-2)), which ends there.",
+    )
+
+
+class AlibiFields(NoRopeFields):
+    """`position: {kind: alibi}`: attention logits fall with distance, by a slope per head (Press et al. 2022)."""
+
+    kind: Literal["alibi"]
+    max_bias: Positive = Field(
+        default=8.0,
+        description="Head h of n has the slope 2^(-max_bias·h/n). Where n is no power of two: the m heads of the next "
+        "lower one have theirs, the rest those of the odd heads of 2m.",
+    )
+    scaled: bool = Field(default=False, description="Whether attention.scale multiplies the distances too.")
+
+
+PositionFields = RopeFields | LearnedFields | SinusoidalFields | AlibiFields | NoPositionFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +145,16 @@ class Rope:
     pairing: Pairing
     rotary_dim: int
     head_dim: int
+    direction: Direction
     scaling: Scaling | None
     attention_factor: float
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        found = ["position.direction"] if self.direction != "forward" else []
+        if self.scaling is not None and not self.scaling.printed:
+            found.append(f"position.scaling.kind: {self.scaling.kind}")
+        return tuple(found)
 
     @property
     def pairs(self) -> int:
@@ -288,6 +194,12 @@ class Rope:
             case LongropeScaling() as rule:
                 divisors = rule.long_factors if length > rule.original_context else rule.short_factors
                 return [f / divisor for f, divisor in zip(plain, divisors, strict=True)]
+            case NtkAlphaScaling(alpha=alpha):
+                base = self.base * alpha ** (self.rotary_dim / (self.rotary_dim - 2))
+                return [base ** (-2 * i / self.rotary_dim) for i in range(self.pairs)]
+            case ProportionalScaling() as rule:
+                turning = rule.turning(self.rotary_dim)
+                return [f / rule.factor if i < turning else 0.0 for i, f in enumerate(plain)]
 
     def kept(self) -> list[float]:
         """For each pair, how much of its unscaled frequency remains: 1 unchanged, 0 fully stretched.
@@ -300,6 +212,8 @@ class Rope:
             case Llama3Scaling() as rule:
                 turns = [rule.original_context * f / math.tau for f in self.unscaled_frequencies()]
                 width = rule.high_freq_factor - rule.low_freq_factor
+                if width == 0:
+                    return [float(n >= rule.low_freq_factor) for n in turns]
                 return [min(1.0, max(0.0, (n - rule.low_freq_factor) / width)) for n in turns]
             case YarnScaling():
                 low, high = self.yarn_ramp()
@@ -308,8 +222,10 @@ class Rope:
                 return [0.0] * self.pairs
             case LongropeScaling(long_factors=factors):
                 return [1.0 if factor == 1 else 0.0 for factor in factors]
-            case DynamicScaling(factor=factor) if factor > 1:
+            case DynamicScaling(factor=factor) | NtkAlphaScaling(alpha=factor) if factor > 1:
                 return [1.0] + [0.0] * (self.pairs - 1)
+            case ProportionalScaling(factor=factor):
+                return [1.0 if factor == 1 and f else 0.0 for f in self.frequencies()]
             case _:
                 return [1.0] * self.pairs
 

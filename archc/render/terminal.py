@@ -7,7 +7,7 @@ appears only on a terminal, and NO_COLOR turns it off (https://no-color.org).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import IO, NoReturn
 
 from rich.console import Console
@@ -40,25 +40,31 @@ def console(stream: IO[str] | None = None) -> Console:
 
 def print_list(specs: Iterable[tuple[str, Report]], out: Console) -> None:
     """A table of shipped specs by name; figures of a mixture's active part only where it has one."""
-    rows: list[Row] = [("name", "params", "active", "context", "KV bytes/token")]
+    rows: list[Row] = [("name", "params", "active", "context", "KV/token", "besides")]
     for name, report in specs:
         params, cache = report["params"], report["kv_cache"]
-        growing, window = cache["bytes_per_token"], cache["window_bytes_per_token"]
-        in_windows = f" + {decimal_bytes(window)} in windows" if window else ""
+        besides = (("w", cache["window_bytes_per_token"]), ("s", cache["fixed_state_bytes"]))
         active = "" if params["active"] == params["total"] else short_count(params["active"])
-        total, context = short_count(params["total"]), exact(report["context"])
-        rows.append((name, total, active, context, decimal_bytes(growing) + in_windows))
-    for index, line in enumerate(aligned(rows, right={1, 2, 3})):
+        rows.append(
+            (
+                name,
+                short_count(params["total"]),
+                active,
+                exact(report["context"]),
+                decimal_bytes(cache["bytes_per_token"]),
+                "  ".join(f"{mark} {decimal_bytes(size)}" for mark, size in besides if size),
+            )
+        )
+    for index, line in enumerate(aligned(rows, right={1, 2, 3, 4})):
         out.print(Text(line, style="bold" if index == 0 else ""))
 
 
-def print_passed(target: str, params: int, claims: int, warnings: int, out: Console) -> None:
-    """The line of a spec without errors."""
+def print_passed(target: str, params: int, claims: int, advice: Mapping[str, int], out: Console) -> None:
+    """The line of a spec without errors; `advice` counts what it was given, by level."""
     parts = [f"{short_count(params)} parameters"]
     if claims:
         parts.append(f"{claims} published figure{'' if claims == 1 else 's'} reproduced")
-    if warnings:
-        parts.append(f"{warnings} warning{'' if warnings == 1 else 's'}")
+    parts += (f"{count} {level}{'' if count == 1 else 's'}" for level, count in advice.items() if count)
     out.print(Text.assemble((printable(target), "bold"), (": ok", "green"), ", ", ", ".join(parts)))
 
 

@@ -48,7 +48,13 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "faults": None,
         "diagnosis": [],
         "invariants": [
-            {"name": one.name, "passed": one.passed, "figure": _finite(one.figure), "unit": one.unit}
+            {
+                "name": one.name,
+                "passed": one.passed,
+                "figure": _finite(one.figure),
+                "unit": one.unit,
+                "detail": one.detail,
+            }
             for one in result.invariants
         ],
         "manifest": {
@@ -88,7 +94,7 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         },
         "times_floor": _finite(probe.times_floor),
         "passed": probe.passed,
-        "flips": probe.flips,
+        "flips": len(probe.flips),
     }
 
 
@@ -113,12 +119,14 @@ def print_verdict(result: GateResult) -> None:
             line.append(f"{probe.deviation.max_abs:>9.1e}  {_times(probe.times_floor):>8}  ")
             line.append(*_word(probe.passed))
             if probe.flips:
-                line.append(f"  {probe.flips} positions behind a router's near tie left out")
+                line.append(f"  {_count(len(probe.flips), 'near tie')} of a router taken the other way")
             out.print(line)
         for invariant in result.invariants:
-            figure = _times(invariant.figure) if invariant.unit == "times the floor" else f"{invariant.figure:,.0f}"
+            figure = _times(invariant.figure) if invariant.unit == "times the floor" else ""
             line = Text(f"  {invariant.name:<20} {'':>6}  {'':>8}  {'':>9}  {figure:>8}  ")
             line.append(*_word(invariant.passed))
+            if not invariant.passed:
+                line.append(f"  {invariant.detail}")
             out.print(line)
         _print_notes(result, out)
     out.print("")
@@ -131,16 +139,19 @@ def print_verdict(result: GateResult) -> None:
 def _reason(result: GateResult, bound: float) -> str:
     if not result.manifest.passed:
         return "the checkpoint does not hold what the spec declares; nothing was run"
+    reasons = []
     failed = [probe for probe in result.probes if not probe.passed]
     if failed:
         worst = max(failed, key=lambda probe: probe.times_floor)
-        return (
-            f"{len(failed)} of {len(result.probes)} probes deviate by more than {bound:.0f} times the noise floor, "
+        reasons.append(
+            f"{len(failed)} of {_count(len(result.probes), 'probe')} beyond {bound:.0f} times the noise floor, "
             f"by up to {_times(worst.times_floor)} times"
         )
     broken = [invariant.name for invariant in result.invariants if not invariant.passed]
     if broken:
-        return f"{' and '.join(broken)} broken"
+        reasons.append(f"broken: {', '.join(broken)}")
+    if reasons:
+        return "; ".join(reasons)
     most = max(probe.times_floor for probe in result.probes)
     return f"at most {_times(most)} times the noise floor on every probe; the bound is {bound:.0f}"
 
@@ -165,7 +176,8 @@ def _print_notes(result: GateResult, out: Console) -> None:
     from archc.validation.parity import BOUND
 
     notes = [
-        f"{run.name} is no measure of noise on {_named(run.left_out, len(result.probes))}: left out of the floor there"
+        f"the floor on {_named(run.left_out, len(result.probes))} is measured without {run.name}: "
+        "there the reference itself computes something else that way"
         for run in result.floor_runs
         if run.left_out
     ]
@@ -193,8 +205,12 @@ def _print_notes(result: GateResult, out: Console) -> None:
         out.print(f"  {note}")
 
 
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def _named(probes: tuple[str, ...], of: int) -> str:
-    return "any probe" if len(probes) == of else ", ".join(probes)
+    return "all probes" if len(probes) == of else ", ".join(probes)
 
 
 def _times(number: float) -> str:

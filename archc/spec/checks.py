@@ -6,7 +6,7 @@ about an impossible combination in another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from archc.families import known_families
@@ -14,29 +14,31 @@ from archc.parts.base import Fields, Finding, Surroundings
 from archc.parts.position import LearnedFields, RopeFields
 
 Sections = Mapping[str, Fields | None]
-"""The sections of one kind of layer that are well formed."""
+"""The sections of one branch that are well formed."""
 
 
-def check_layer(sections: Sections, hidden_size: int | None, context: int | None) -> Iterator[Finding]:
-    """What does not hold within one kind of layer; a size that is not known is None."""
-    around = Surroundings(hidden_size, context, sections.get("position"))
+def check_branch(
+    sections: Sections, hidden_size: int | None, context: int | None, embedding: Fields | None
+) -> Iterator[Finding]:
+    """What does not hold within one branch; a size that is not known is None."""
+    around = Surroundings(hidden_size, context, sections.get("position"), embedding=embedding)
     for section in sections.values():
         if section is not None:
             yield from section.check(around)
 
 
-def check_kinds(kinds: Mapping[str, Sections]) -> Iterator[tuple[str, Finding]]:
-    """What does not hold between kinds of layer, with the kind to point at."""
-    positions = {kind: sections.get("position") for kind, sections in kinds.items()}
-    learned = [kind for kind, position in positions.items() if isinstance(position, LearnedFields)]
-    rotary = [kind for kind, position in positions.items() if isinstance(position, RopeFields)]
+def check_kinds(branches: Sequence[tuple[str, Sections]]) -> Iterator[tuple[int, Finding]]:
+    """What does not hold between branches, of one kind of layer or several, with the branch to point at."""
+    positions = [(kind, sections.get("position")) for kind, sections in branches]
+    learned = [kind for kind, position in positions if isinstance(position, LearnedFields)]
+    rotary = [index for index, (_, position) in enumerate(positions) if isinstance(position, RopeFields)]
     if learned and rotary:
         yield (
             rotary[0],
             Finding(
                 "E207",
                 ("position", "kind"),
-                f"the kind {learned[0]} learns its positions, the kind {rotary[0]} rotates",
+                f"the kind {learned[0]} learns its positions, the kind {branches[rotary[0]][0]} rotates",
                 "a learned table is added to the embedding, for all layers: use one or the other",
             ),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,18 @@ from typing import Any
 from archc import resources
 from archc.errors import UsageError
 from archc.parts.base import Finding
-from archc.spec.checks import Sections, check_family, check_kinds, check_layer
-from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError
-from archc.spec.language import MAX_LAYERS, SECTIONS, Header, LayerFields, LayersFields, Spec
+from archc.spec.checks import check_branch, check_family, check_kinds
+from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError, quoted
+from archc.spec.language import MAX_LAYERS, SECTIONS, Header, LayersFields, Spec
 from archc.spec.merge import merge, nested
 from archc.spec.pattern import PatternError, expand
-from archc.spec.source import Node, parse, parse_value, read
-from archc.spec.validate import at_path, validate, well_formed
+from archc.spec.sections import ReadBranch, layer_fields, read_layer
+from archc.spec.source import MAX_DEPTH, Node, parse, parse_value, read
+from archc.spec.validate import at_path, suggest, validate, well_formed
 
 ONLY_KIND = "layer"
+ENOUGH = 1000
+"""Problems after which no further kinds of layer are read: they mostly have the same ones."""
 _LEVELS = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 
 
@@ -92,38 +96,35 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
     known = dict(header) if isinstance(header, Header) else well_formed(Header, header_node)
     pattern, names = _pattern(root, known.get("layers"), problems)
     kind_roots = {kind: _merged(root, base, kind) for kind in names}
-    kinds: dict[str, LayerFields] = {}
+    branches: dict[str, list[ReadBranch]] = {}
     for kind, kind_root in kind_roots.items():
-        layer = validate(LayerFields, kind_root)
-        if isinstance(layer, list):
-            problems += layer
-        else:
-            kinds[kind] = layer
-
-    sections = {
-        kind: dict(kinds[kind]) if kind in kinds else well_formed(LayerFields, kind_root)
-        for kind, kind_root in kind_roots.items()
-    }
-    problems += [_located(finding, place) for finding, place in _findings(root, known, kind_roots, sections)]
+        branches[kind] = read_layer(kind_root)
+        problems += [problem for branch in branches[kind] for problem in branch.problems]
+        if len(problems) > ENOUGH:
+            break
+    problems += [_located(finding, place) for finding, place in _findings(root, known, branches)]
     problems = list(dict.fromkeys(problems))
     if any(problem.level is Level.ERROR for problem in problems) or not isinstance(header, Header):
         raise SpecError(problems)
-    _refuse_idle_overrides(changes, kind_roots)
+    _refuse_idle_overrides(changes, {kind: [branch.root for branch in found] for kind, found in branches.items()})
+    kinds = {kind: layer_fields(read_ones) for kind, read_ones in branches.items()}
     return LoadedSpec(Spec(header, kinds, pattern), root, kind_roots, tuple(problems))
 
 
 def _findings(
-    root: Node, header: Mapping[str, Any], kind_roots: Mapping[str, Node], sections: Mapping[str, Sections]
+    root: Node, header: Mapping[str, Any], kinds: Mapping[str, Sequence[ReadBranch]]
 ) -> Iterator[tuple[Finding, Node]]:
     """All checks, on whatever is well formed, with the tree that each finding's path starts from."""
     family = _mapping(root).get("family")
     for finding in check_family(family.value if family else None):
         yield finding, root
-    for kind, found in sections.items():
-        for finding in check_layer(found, header.get("hidden_size"), header.get("context")):
-            yield finding, kind_roots[kind]
-    for kind, finding in check_kinds(sections):
-        yield finding, kind_roots[kind]
+    sizes = (header.get("hidden_size"), header.get("context"))
+    for branches in kinds.values():
+        for branch in branches:
+            for finding in check_branch(branch.fields, *sizes, header.get("embedding")):
+                yield finding, branch.root
+    for index, finding in check_kinds([(kind, branch.fields) for kind, found in kinds.items() for branch in found]):
+        yield finding, [branch for found in kinds.values() for branch in found][index].root
 
 
 def _located(finding: Finding, root: Node) -> Diagnostic:
@@ -137,7 +138,9 @@ def _override(text: str) -> tuple[tuple[str, ...], Node]:
     path, equals, value = text.partition("=")
     steps = tuple(step.strip() for step in path.split("."))
     if not equals or not all(steps):
-        raise UsageError(f"cannot read --set {text!r}", "write it as path=value, such as attention.kv_heads=8")
+        raise UsageError(f"cannot read --set {quoted(text)}", "write it as path=value, such as attention.kv_heads=8")
+    if len(steps) > MAX_DEPTH:
+        raise UsageError(f"--set {quoted(path)} has {len(steps)} steps", "no field lies as deep")
     return steps, parse_value(value, f"--set {path.strip()}")
 
 
@@ -154,9 +157,7 @@ def _pattern(
     try:
         pattern = expand(parsed.pattern, MAX_LAYERS)
     except PatternError as error:
-        span = text.span
-        quote = span.text[span.column - 1 : span.column] in {'"', "'"}
-        place = Span(span.file, span.line, span.column + quote + error.offset, 1, span.text)
+        place = _within(text, error.offset, 1)
         problems.append(
             _error("E105", f"layers.pattern: {error}", "such as 3*(5*local, global)", place, "layers.pattern")
         )
@@ -174,12 +175,13 @@ def _pattern(
     names = list(dict.fromkeys(pattern))
     used = {part for name in names for part in name.split("+")}
     for unknown in sorted(used - set(parsed.kinds)):
+        word = re.search(rf"(?<![a-z0-9_]){unknown}(?![a-z0-9_])", parsed.pattern)
         problems.append(
             _error(
                 "E105",
                 f"layers.pattern names the kind {unknown!r}, which layers.kinds does not have",
-                f"known kinds: {', '.join(parsed.kinds)}",
-                text.span,
+                suggest(unknown, parsed.kinds),
+                _within(text, word.start() if word else 0, len(unknown)),
                 "layers.pattern",
             )
         )
@@ -197,6 +199,15 @@ def _pattern(
     return pattern, [name for name in names if set(name.split("+")) <= set(parsed.kinds)]
 
 
+def _within(text: Node, offset: int, length: int) -> Span:
+    """A stretch of a text, where it is written as it is read, in one line; else its whole span."""
+    span = text.span
+    first = span.column - 1 + (span.text[span.column - 1 : span.column] in {'"', "'"})
+    if not span.text.startswith(str(text.value), first):
+        return span
+    return Span(span.file, span.line, first + offset + 1, length, span.text)
+
+
 def _merged(root: Node, sections: Mapping[str, Node], kind: str) -> Node:
     """The sections of a kind of layer (a sum is merged from left to right)."""
     merged = Node(sections, root.span)
@@ -212,16 +223,24 @@ def _mapping(node: Node | None) -> Mapping[str, Node]:
     return node.value if node is not None and isinstance(node.value, Mapping) else {}
 
 
-def _refuse_idle_overrides(changes: Sequence[tuple[tuple[str, ...], Node]], kind_roots: Mapping[str, Node]) -> None:
-    """An override that every kind of layer overrules would look like a change and be none."""
+def _refuse_idle_overrides(
+    changes: Sequence[tuple[tuple[str, ...], Node]], branches: Mapping[str, Sequence[Node]]
+) -> None:
+    """An override that every kind of layer, or every branch of a block, overrules would look like a change."""
     for path, leaf in changes:
-        if path[0] not in SECTIONS or path[0] == "norm" or isinstance(leaf.value, Mapping) or leaf.value is None:
+        if path[0] not in SECTIONS or path[0] in ("norm", "block"):
             continue
-        if not any(root.find(path).span == leaf.span for root in kind_roots.values()):
-            raise UsageError(
-                f"--set {'.'.join(path)} changes nothing: every kind of layer states its own",
-                f"set layers.kinds.{next(iter(kind_roots))}.{'.'.join(path)} instead",
-            )
+        if isinstance(leaf.value, Mapping) or leaf.value is None:
+            continue
+        if any(root.find(path).span == leaf.span for roots in branches.values() for root in roots):
+            continue
+        name, kind = ".".join(path), next(iter(branches))
+        if kind == ONLY_KIND:
+            raise UsageError(f"--set {name} changes nothing: no branch of block takes it", "change block in the spec")
+        raise UsageError(
+            f"--set {name} changes nothing: every kind of layer states its own",
+            f"set layers.kinds.{kind}.{name} instead",
+        )
 
 
 def _error(code: str, message: str, mend: str, span: Span | None, path: str = "") -> Diagnostic:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Final
 
-from archc.parts.base import Fields
-from archc.parts.kinds import FfnFields
-from archc.parts.position import PositionFields, Scaling
+from archc.parts.kinds import KINDS, PARTS, fields_of
 from archc.spec.source import Node
 
-
-def _by_kind(union: Any) -> dict[str, type[Fields]]:
-    """The models of a union (which may be annotated) under the names of their kinds."""
-    models = get_args(get_args(union)[0]) or get_args(union)
-    return {get_args(model.model_fields["kind"].annotation)[0]: model for model in models}
-
-
-VARIANTS: Mapping[str, Mapping[str, type[Fields]]] = {
-    "ffn": _by_kind(FfnFields),
-    "position": _by_kind(PositionFields),
-    "scaling": _by_kind(Scaling),
-}
+REMOVABLE: Final = frozenset({"position", *PARTS})
+"""Sections that are not optional: a null says that there is none, and stays to say so."""
 
 
 def merge(base: Node, change: Node, key: str = "") -> Node:
@@ -34,12 +22,11 @@ def merge(base: Node, change: Node, key: str = "") -> Node:
         return change
     merged = dict(base.value)
     kind = change.value.get("kind")
-    if kind is not None and key in VARIANTS:
-        model = VARIANTS[key].get(str(kind.value))
-        if model is not None:
-            merged = {name: node for name, node in merged.items() if name in model.model_fields}
+    if kind is not None and str(kind.value) in KINDS.get(key, ()):
+        known = fields_of(key, str(kind.value)).model_fields
+        merged = {name: node for name, node in merged.items() if name in known}
     for name, node in change.value.items():
-        if node.value is None and name != "position":
+        if node.value is None and name not in REMOVABLE:
             merged.pop(name, None)
         else:
             merged[name] = merge(merged[name], node, name) if name in merged else node

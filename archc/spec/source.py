@@ -39,16 +39,10 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _NOT_ZERO = re.compile(r"[-+.0]*[1-9]")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
-_CORE = "tag:yaml.org,2002:"
-_SCALARS = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "null": (type(None),)}
-_COLLECTIONS = {"map": yaml.MappingStartEvent, "seq": yaml.SequenceStartEvent}
-_TAGS = {_CORE + name: name for name in (*_SCALARS, *_COLLECTIONS)}
-
 _TOO_LARGE = ("E003", "the file is larger than 1 MiB", "give a spec: a few kilobytes of text")
 _TOO_DEEP = ("E003", f"more than {MAX_DEPTH} levels of nesting", "flatten it: no spec needs ten")
-_TAG = ("E004", "this tag is not allowed", "leave it out, or use !!str, !!int, !!float, !!bool, !!null, !!map or !!seq")
+_TAG = ("E004", "this tag is not allowed", "leave it out, and put in quotes what is to be text")
 _ANCHOR = ("E005", "anchors, aliases and merge keys are not allowed", "write the value out wherever it is used")
-_MISFIT = ("E004", "this tag does not fit its value", "leave the tag out")
 _TAB = ("E001", "tabs cannot indent YAML", "use spaces here")
 # What a parser says of a syntax error (libyaml and the pure one differ in their words), and what archc says instead.
 _SYNTAX = (
@@ -134,8 +128,11 @@ def read(path: Path) -> Node:
     return parse(text, file)
 
 
-def parse(text: str, file: str) -> Node:
-    """Parse the text of a spec; `file` is its name in diagnostics. Raises SpecError with everything found wrong."""
+def parse(text: str, file: str, instead: str = "start with archc: 1") -> Node:
+    """Parse the text of a spec; `file` is its name in diagnostics. Raises SpecError with everything found wrong.
+
+    `instead` is what to write instead of nothing.
+    """
     if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         _refuse(Span(file, 1, 1, 1, ""), *_TOO_LARGE)
     text = text.removeprefix("\ufeff")
@@ -143,12 +140,12 @@ def parse(text: str, file: str) -> Node:
         name = "a NUL character" if bad[0] == "\0" else f"the character U+{ord(bad[0]):04X}"
         span = Lines(text, file).span(bad.start(), bad.end())
         _refuse(span, "E002", f"{name} cannot be in a spec", "write plain UTF-8 text, or an escape in double quotes")
-    return _Builder(text, file).build()
+    return _Builder(text, file, instead).build()
 
 
 def parse_value(text: str, file: str) -> Node:
     """Parse a single value as `parse` does: a scalar, [1, 2] or {kind: rope}, but no block such as `kind: rope`."""
-    node = parse(text, file)
+    node = parse(text, file, "write null for no value")
     if isinstance(node.value, Mapping | tuple) and not text.lstrip().startswith(("[", "{")):
         _refuse(node.span, "E001", "this needs brackets", "write a list as [a, b] and a mapping as {key: value}")
     return node
@@ -213,8 +210,9 @@ class _StopParsingError(Exception):
 class _Builder:
     """Builds the tree from parser events, collecting what is wrong on the way. Positions are offsets into the text."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, instead: str) -> None:
         self.text = text
+        self.instead = instead
         self.lines = Lines(text, file)
         self.problems: list[Diagnostic] = []
         self.stack: list[_Frame] = []
@@ -239,7 +237,7 @@ class _Builder:
             # The pure parser lets errors of chr() and int() through, for escapes and versions without meaning.
             self.report(self.seen, self.seen + 1, "E001", "this is not valid YAML", "check the escapes in quotes")
         if self.root is None and not self.problems:
-            self.report(0, 1, "E001", "there is nothing here", "write null for no value")
+            self.report(0, 1, "E001", "there is nothing here", self.instead)
         if self.problems or self.root is None:
             raise SpecError(self.problems)
         return self.root
@@ -267,41 +265,33 @@ class _Builder:
         if len(self.stack) == MAX_DEPTH:
             self.report(start, start + 1, *_TOO_DEEP)
             raise _StopParsingError
-        tag = self.properties(event, start)
-        if tag and not isinstance(event, _COLLECTIONS.get(tag, ())):
-            self.report(start, start + 1, *_MISFIT)
+        self.refuse_properties(event, start)
         self.stack.append(_Frame(start, {} if isinstance(event, yaml.MappingStartEvent) else None))
 
     def take_scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> None:
         event.value.encode()  # a ValueError for half a surrogate pair, which only the pure parser lets through
         is_plain = event.style in (None, "")
-        tag = self.properties(event, start)
+        self.refuse_properties(event, start)
         is_key = bool(self.stack) and self.stack[-1].fields is not None and self.stack[-1].key_span is None
-        refused = is_key and is_plain and not tag and event.value == "<<"
+        refused = is_key and is_plain and event.tag is None and event.value == "<<"
         if refused:
             self.report(start, end, *_ANCHOR)
         value: Scalar = event.value
-        if tag != "str" and (is_plain or tag):
+        if is_plain and event.tag is None:
             try:
                 value = scalar(event.value)
             except SpecError as error:
                 fault = error.diagnostics[0]
                 self.report(start, end, fault.code, fault.message, fault.mend)
-                tag = ""
-        if tag and type(value) not in _SCALARS.get(tag, ()):
-            self.report(start, start + 1, *_MISFIT)
-        elif tag == "float" and isinstance(value, int):
-            value = float(value)
         self.place(value, start, end, refused=refused)
 
-    def properties(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, start: int) -> str:
-        """Refuse an anchor, and a tag outside the core schema; return the name of a tag inside it, if there is one."""
+    def refuse_properties(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, start: int) -> None:
+        """Refuse an anchor and a tag."""
         if event.anchor is not None:
             at = self.text.index("&", start)
             self.report(at, at + 1 + len(event.anchor), *_ANCHOR)
-        if event.tag is not None and event.tag not in _TAGS:
+        if event.tag is not None:
             self.report(*next(_TAGGED.finditer(self.text, start)).span(), *_TAG)
-        return _TAGS.get(event.tag or "", "")
 
     def place(self, value: Any, start: int, end: int, *, refused: bool = False) -> None:
         """Put a complete value where it belongs: at the root, in a sequence, or in a mapping as a key or its value."""

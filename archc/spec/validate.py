@@ -10,12 +10,15 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from archc.parts.base import Fields
+from archc.parts.kinds import KINDS, fields_of
 from archc.spec.diagnostics import Diagnostic, Level, Span
-from archc.spec.language import SECTIONS, Header, LayerFields
+from archc.spec.language import SECTIONS, Header
 from archc.spec.source import Node
 
 Model = TypeVar("Model", bound=Fields)
 
+GUESSES = 20
+"""Problems of a section for which the nearest known key is looked for: each look takes long."""
 _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -30,12 +33,15 @@ _EXPECTED = {
 }
 
 
-def validate(model: type[Model], node: Node) -> Model | list[Diagnostic]:
-    """An instance of `model`, or everything that is wrong with `node`, with places."""
+def validate(model: type[Model], node: Node, inside: tuple[str, ...] = ()) -> Model | list[Diagnostic]:
+    """An instance of `model`, or everything that is wrong with `node`, with places.
+
+    `inside` is the path that leads to `node` in the spec.
+    """
     try:
         return model.model_validate(node.plain())
     except ValidationError as error:
-        return list(_diagnoses(error, model, node))
+        return list(_diagnoses(error, model, node, inside))
 
 
 def well_formed(model: type[Fields], node: Node) -> dict[str, Any]:
@@ -56,15 +62,17 @@ def at_path(node: Node, path: Iterable[str | int]) -> Span:
     return found.span if not isinstance(found.value, Mapping) else found.key_span or found.span
 
 
-def _diagnoses(error: ValidationError, model: type[Fields], node: Node) -> Iterator[Diagnostic]:
+def _diagnoses(
+    error: ValidationError, model: type[Fields], node: Node, inside: tuple[str, ...]
+) -> Iterator[Diagnostic]:
     found: dict[tuple[str | int, ...], list[Any]] = {}
     for detail in error.errors(include_url=False):
         found.setdefault(_real_path(node, detail["loc"], detail["type"]), []).append(detail)
-    for path, details in found.items():
-        deeper = any(other[: len(path)] == path and len(other) > len(path) for other in found)
-        if deeper and all(detail["type"] in _EXPECTED for detail in details):
+    entered = {path[:length] for path in found for length in range(len(path))}
+    for number, (path, details) in enumerate(found.items()):
+        if path in entered and all(detail["type"] in _EXPECTED for detail in details):
             continue  # another alternative of the same field got further into the value
-        yield _diagnosis(model, node, path, details)
+        yield _diagnosis(model, node, path, details, inside, guess=number < GUESSES)
 
 
 def _real_path(node: Node, location: tuple[str | int, ...], problem: str) -> tuple[str | int, ...]:
@@ -89,10 +97,19 @@ def _child(value: object, step: str | int) -> Node | None:
     return value[step] if isinstance(value, tuple) and isinstance(step, int) and step < len(value) else None
 
 
-def _diagnosis(model: type[Fields], node: Node, path: tuple[str | int, ...], details: list[Any]) -> Diagnostic:
+def _diagnosis(
+    model: type[Fields],
+    node: Node,
+    path: tuple[str | int, ...],
+    details: list[Any],
+    inside: tuple[str, ...],
+    *,
+    guess: bool,
+) -> Diagnostic:
     problem, detail = details[0]["type"], details[0]
-    name = ".".join(str(step) for step in path)
     target = node.find(path)
+    path = inside + path
+    name = ".".join(str(step) for step in path)
     span = target.span
     value = _shown(target)
     if detail["loc"][-1] == "[key]":  # pydantic's word for a key that is wrong itself
@@ -100,7 +117,8 @@ def _diagnosis(model: type[Fields], node: Node, path: tuple[str | int, ...], det
     match problem:
         case "extra_forbidden":
             code, message = "E101", f"unknown key {path[-1]!r}" + _within(path[:-1])
-            mend = _suggest_key(str(path[-1]), known_keys(model, detail["loc"][:-1]), path[:-1])
+            known = known_keys(model, detail["loc"][:-1])
+            mend = _suggest_key(str(path[-1]), known, path[:-1]) if guess else _known(known)
             span = target.key_span or span
         case "missing":
             code, message = "E102", f"{name} is missing"
@@ -128,7 +146,8 @@ def _diagnosis(model: type[Fields], node: Node, path: tuple[str | int, ...], det
             mend = f"it may hold only what matches {detail['ctx']['pattern']}"
         case _:
             code, message = "E104", f"{name} cannot be {value}"
-            mend = "; ".join(dict.fromkeys(one["msg"].replace("Input should", "it should") for one in details))
+            close = [one for one in details if one["type"] not in _EXPECTED]  # the others wanted another type
+            mend = "; ".join(dict.fromkeys(one["msg"].replace("Input should", "it should") for one in close))
     return Diagnostic(code, Level.ERROR, message, mend, span, name)
 
 
@@ -173,7 +192,7 @@ def known_keys(model: type[Fields], location: tuple[str | int, ...]) -> list[str
         inner = [m.model_fields[str(step)].annotation for m in models if str(step) in m.model_fields]
         models = [m for annotation in inner for m in _models(annotation)] or models
     if models == [Header]:
-        return [*Header.model_fields, *SECTIONS]
+        return list(dict.fromkeys([*Header.model_fields, *SECTIONS]))
     return sorted({name for m in models for name in m.model_fields})
 
 
@@ -193,11 +212,22 @@ def _models(annotation: Any) -> Iterator[type[Fields]]:
 
 
 def _suggest_key(key: str, known: list[str], path: tuple[str | int, ...]) -> str:
-    near = difflib.get_close_matches(key, known, 1, 0.6)
+    near = difflib.get_close_matches(key[:100], known, 1, 0.6)
     if near:
         return f"did you mean {near[0]!r}?"
     for section in SECTIONS:
-        fields = LayerFields.model_fields[section]
-        if section not in path and any(key in m.model_fields for m in _models(fields.annotation)):
+        kinds = KINDS.get(section, ())
+        if section not in path and any(key in fields_of(section, kind).model_fields for kind in kinds):
             return f"{key!r} belongs to {section}"
-    return f"known keys here: {', '.join(known)}"
+    return _known(known)
+
+
+def _known(keys: Iterable[str]) -> str:
+    return f"known keys here: {', '.join(keys)}"
+
+
+def suggest(word: str, known: Iterable[str], *, guess: bool = True) -> str:
+    """A mend for a word that is none of `known`: the nearest one, if it may be guessed, or all of them."""
+    words = list(known)
+    near = difflib.get_close_matches(word[:100], words, 1, 0.5) if guess else []
+    return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(words)}"

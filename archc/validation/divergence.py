@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from archc.validation.parity import BOUND, NUDGES, deviation, floor_of
-from archc.validation.probes import Probe
+from archc.validation.parity import BOUND, NUDGES, ProbeResult, deviation, floor_of
 from archc.validation.reference import Reference
 
 
@@ -21,17 +20,19 @@ class Divergence:
     times_floor: float
 
 
-def first_divergence(reference: Reference, ours: Mapping[str, Tensor], probe: Probe) -> Divergence | None:
+def first_divergence(reference: Reference, ours: Mapping[str, Tensor], failed: ProbeResult) -> Divergence | None:
     """The first of the port's points on a probe that lies beyond BOUND floors of the reference's; None if none does.
 
-    The floor of a point comes from one run with all weights moved by one unit in the last place.
+    The floor of a point comes from one run with all weights moved by one unit in the last place. The reference makes
+    the choices that explain the port as far as it can be explained.
     """
-    theirs = reference.points(probe)
+    judged = failed.probe.real
+    theirs = reference.points(failed.probe, failed.choices)
     with reference.nudged(NUDGES):
-        nudged = reference.points(probe)
+        nudged = reference.points(failed.probe, failed.choices)
     for point, expected in theirs.items():
-        floor = floor_of([deviation(nudged[point], expected, probe.real)], expected[probe.real])
-        times = floor.times(deviation(ours[point], expected, probe.real))
+        floor = floor_of([deviation(nudged[point], expected, judged)], expected[judged])
+        times = floor.times(deviation(ours[point], expected, judged))
         if times > BOUND:
             number = point.split(".")[1] if point.startswith("layers.") else None
             return Divergence(int(number) if number else None, point, times)

@@ -15,7 +15,9 @@ from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
 from archc.checkpoints.headers import read_checkpoint, read_config
-from archc.parts.experts import Experts
+from archc.checkpoints.manifest import build_manifest
+from archc.errors import IncompleteError
+from archc.spec.language import BranchFields
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.invariants import Invariant, check_invariants
 from archc.validation.parity import Baseline, FloorRun, ProbeResult, judge, measure
@@ -23,7 +25,7 @@ from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import Blind, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
-from archc.validation.text import TextLoss, text_loss
+from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
 
 Step = Callable[[str], None]
 
@@ -76,7 +78,8 @@ def run_gate(
     manifest = compare_manifest(architecture, read_checkpoint(folder))
     result = GateResult(architecture.name, _fingerprint(compiled), manifest)
     if manifest.passed:
-        _run_probes(architecture, folder, text, step, open_port, result)
+        tokens = None if text is None else read_tokens(architecture, folder, text)
+        _run_probes(architecture, folder, tokens, step, open_port, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -86,15 +89,23 @@ def _fingerprint(compiled: Compiled) -> str:
     """SHA-256 of what the spec declares: not of its layout, its comments, its source or its claims."""
     spec = compiled.loaded.spec
     header = spec.header.model_dump(mode="json", exclude={"published", "source", "layers"})
-    kinds = {kind: fields.model_dump(mode="json") for kind, fields in spec.kinds.items()}
+    kinds = {kind: [_declared(branch) for branch in fields.branches] for kind, fields in spec.kinds.items()}
     declared = json.dumps([header, kinds, spec.pattern], sort_keys=True)
     return hashlib.sha256(declared.encode()).hexdigest()
+
+
+def _declared(branch: BranchFields) -> dict[str, object]:
+    around = {"norm": branch.norm, "position": branch.position, "residual": branch.residual}
+    sections = {**branch.parts, **around}.items()
+    return {"shared": branch.shared, "reads": branch.reads} | {
+        name: fields and fields.model_dump(mode="json") for name, fields in sections
+    }
 
 
 def _run_probes(
     architecture: Architecture,
     folder: Path,
-    text: Path | None,
+    tokens: Tokens | None,
     step: Step,
     open_port: Callable[[Architecture, Path], Port],
     result: GateResult,
@@ -103,14 +114,14 @@ def _run_probes(
     step("load the reference")
     reference = Reference(folder)
     result.reference_version = reference.version
+    _require_all_read(architecture, reference, folder, result.manifest)
     step("load the port")
     port = open_port(architecture, folder)
     result.port_kind, result.port_name = port.kind, port.name
     clock.lap("load")
 
     probes, result.blind = derive_probes(architecture)
-    routed = any(isinstance(layer.ffn, Experts) for layer in architecture.layers)
-    baselines, result.floor_runs = measure(reference, probes, routed, step)
+    baselines, result.floor_runs = measure(reference, probes, step)
     result.disagreement = _disagreement(reference, baselines)
     clock.lap("reference")
 
@@ -118,27 +129,38 @@ def _run_probes(
     for baseline in baselines:
         step(f"port: {baseline.probe.name}")
         logits[baseline.probe.name] = port.logits(baseline.probe)
-        result.probes.append(judge(baseline, logits[baseline.probe.name]))
+        result.probes.append(judge(reference, baseline, logits[baseline.probe.name]))
     step("invariants")
-    result.invariants = check_invariants(architecture, reference, port, baselines, logits)
+    result.invariants = check_invariants(architecture, reference, port, result.probes, logits)
     step("first divergence")
     result.divergence, result.divergence_note = _divergence(reference, port, result.probes)
-    if text is not None:
+    if tokens is not None:
         step("loss on a text")
-        limit = architecture.embedding.positions or 2**62
-        result.text = text_loss(reference, port, folder, text, limit)
+        result.text = text_loss(reference, port, tokens)
     clock.lap("port")
+
+
+def _require_all_read(architecture: Architecture, reference: Reference, folder: Path, found: ManifestResult) -> None:
+    """Refuses a reference that leaves tensors out that the spec declares: it would be another, smaller model."""
+    normal = build_manifest(architecture).normal
+    left = [name for name in reference.unread if normal(name) not in found.unread]
+    if left:
+        more = f" and {len(left) - 1} more tensors" if len(left) > 1 else ""
+        raise IncompleteError(
+            f"{folder} is no reference: its config.json has no place for {left[0]}{more}, which its weights hold",
+            "its config.json must describe its own weights, with all their layers",
+        )
 
 
 def _divergence(reference: Reference, port: Port, probes: list[ProbeResult]) -> tuple[Divergence | None, str]:
     """Where port and reference part, or why that is not known; neither where every probe holds."""
-    failed = [one.probe for one in probes if not one.passed]
+    failed = [one for one in probes if not one.passed]
     if not failed:
         return None, ""
-    whole = [probe for probe in failed if probe.chunks is None]
+    whole = [one for one in failed if one.probe.chunks is None]
     if not whole:
         return None, "not traced: only the probe that decodes through the cache fails"
-    theirs = port.points(whole[0])
+    theirs = port.points(whole[0].probe)
     if theirs is None:
         return None, "not traced: this port shows nothing but its logits"
     found = first_divergence(reference, theirs, whole[0])
@@ -150,7 +172,7 @@ def _disagreement(reference: Reference, baselines: list[Baseline]) -> float | No
     for baseline in baselines:
         if baseline.probe.chunks is not None:
             whole = reference.logits(replace(baseline.probe, chunks=None))
-            return judge(baseline, whole).times_floor
+            return judge(reference, baseline, whole).times_floor
     return None
 
 

@@ -2,8 +2,9 @@
 
 The floor of a probe is the largest deviation that arithmetic alone produced on it: the reference
 run again with every weight moved by one unit in the last place (several seeds), through fused
-attention, and in fp64. A port passes a probe when it deviates by at most BOUND floors, in the
-largest element and in the root mean square.
+attention, and in fp64. Discrete choices (experts) are pinned meanwhile. A port passes a probe when it
+deviates by at most BOUND floors, in the largest element and in the root mean square, from the
+reference or from the reference with choices within the noise taken the other way.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from archc.errors import IncompleteError
+from archc.validation.choices import Choices, Flip, Noise, noise_of
 from archc.validation.probes import Probe
-from archc.validation.reference import Reference
+from archc.validation.reference import Reference, Run
 
 BOUND = 8.0
 NUDGES = 3
 _ROWS_AT_ONCE = 64
-# A decision is within the noise if its margin is below this many medians of how far router logits move: the largest
-# move of many experts and tokens is several medians, a margin is the difference of two of them, and BOUND applies.
-_TIE_MARGIN = 8 * BOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +60,31 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The reference's logits on a probe, the positions to judge, and the floor there.
-
-    `judged` [batch, tokens] leaves out padding, and what follows a router decision that lies within
-    the noise; `flips` counts the positions left out for that.
-    """
+    """The reference's logits on a probe, the floor there, and its choices and how far noise moves their margins."""
 
     probe: Probe
     logits: Tensor
-    judged: Tensor
-    flips: int
     floor: Floor
+    choices: Choices = field(default_factory=Choices)
+    noise: Noise = field(default_factory=lambda: Noise(()))
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """A port on one probe."""
+    """A port on one probe.
+
+    flips are the choices that the port took the other way within the noise; choices are those of the
+    reference with these flips, which the deviation is measured from; tied [batch, tokens] says where
+    one of them lies within the noise.
+    """
 
     probe: Probe
     floor: Floor
     deviation: Deviation
     times_floor: float
-    flips: int
+    flips: tuple[Flip, ...]
+    choices: Choices
+    tied: Tensor
 
     @property
     def passed(self) -> bool:
@@ -125,28 +129,31 @@ class FloorRun:
     left_out: tuple[str, ...]
 
 
+_Rerun: TypeAlias = tuple[Deviation, Choices]
+
+
 def measure(
-    reference: Reference, probes: list[Probe], routed: bool, step: Callable[[str], None]
+    reference: Reference, probes: list[Probe], step: Callable[[str], None]
 ) -> tuple[list[Baseline], list[FloorRun]]:
-    """The baselines of all probes, and the runs that their floors come from.
-
-    `routed` says that the model has routers; `step` is told what is about to run.
-    """
+    """The baselines of all probes, and the runs that their floors come from; `step` is told what is about to run."""
     step("reference")
-    logits = [reference.logits(probe) for probe in probes]
-    judged = [probe.real for probe in probes]
-    if routed:
-        step("router margins")
-        judged = [mask & _before_ties(reference, probe) for mask, probe in zip(judged, probes, strict=True)]
+    base = [reference.run(probe) for probe in probes]
 
-    def rerun(name: str, change: AbstractContextManager[None]) -> list[Deviation]:
+    def rerun(name: str, change: AbstractContextManager[None]) -> list[_Rerun]:
         step(name)
         with change:
-            again = [reference.logits(probe) for probe in probes]
-        return [deviation(a, b, mask) for a, b, mask in zip(again, logits, judged, strict=True)]
+            again = [reference.run(probe, one.choices) for probe, one in zip(probes, base, strict=True)]
+        return [
+            (deviation(run.logits, one.logits, probe.real), run.choices)
+            for run, one, probe in zip(again, base, probes, strict=True)
+        ]
 
-    nudged = [rerun(f"floor {n + 1}/{NUDGES}", reference.nudged(n)) for n in range(NUDGES)]
-    floors = [floor_of(runs, base[mask]) for *runs, base, mask in zip(*nudged, logits, judged, strict=True)]
+    nudged = list(zip(*(rerun(f"floor {n + 1}/{NUDGES}", reference.nudged(n)) for n in range(NUDGES)), strict=True))
+    floors = [
+        floor_of([found for found, _ in runs], one.logits[probe.real])
+        for runs, one, probe in zip(nudged, base, probes, strict=True)
+    ]
+    noises = [noise_of(one.choices, [moved for _, moved in runs]) for runs, one in zip(nudged, base, strict=True)]
     runs = [FloorRun("one unit in the last place", 1.0, ())]
     for name, other in _other_arithmetic(reference, rerun):
         if other is None:
@@ -160,19 +167,19 @@ def measure(
             for floor, one in zip(floors, other, strict=True)
         ]
     return [
-        Baseline(probe, base, mask, int((probe.real & ~mask).sum()), floor)
-        for probe, base, mask, floor in zip(probes, logits, judged, floors, strict=True)
+        Baseline(probe, one.logits, floor, one.choices, noise)
+        for probe, one, floor, noise in zip(probes, base, floors, noises, strict=True)
     ], runs
 
 
 def _other_arithmetic(
-    reference: Reference, rerun: Callable[[str, AbstractContextManager[None]], list[Deviation]]
+    reference: Reference, rerun: Callable[[str, AbstractContextManager[None]], list[_Rerun]]
 ) -> Iterator[tuple[str, list[Deviation] | None]]:
     """The runs that a model may not support: None for those that it refuses."""
     for name, change in (("fused attention", reference.fused_attention), ("fp64", reference.double_precision)):
         try:
-            yield name, rerun(name, change())
-        except (ValueError, RuntimeError, TypeError, ImportError):
+            yield name, [found for found, _ in rerun(name, change())]
+        except (IncompleteError, ValueError, ImportError):
             yield name, None
 
 
@@ -188,29 +195,55 @@ def floor_of(runs: list[Deviation], logits: Tensor) -> Floor:
     return Floor(max([least, *(run.max_abs for run in runs)]), max([least / 8, *(run.rms for run in runs)]))
 
 
-def _before_ties(reference: Reference, probe: Probe) -> Tensor:
-    """[batch, tokens]: true up to the first position where a router's choice lies within the noise.
+def judge(reference: Reference, baseline: Baseline, logits: Tensor) -> ProbeResult:
+    """A port's logits on a probe against its baseline.
 
-    The margin between the last expert chosen and the first one passed over is compared with how
-    far the router logits move when all weights move by one unit in the last place. Behind a
-    flipped choice everything in the row may differ without anything being wrong.
+    Where they part at a token with a near tie, the reference runs again with that choice taken the
+    other way. If it then agrees with the port at that token, the port flipped it, and is held against
+    this run from there on: every position is judged, and a flip explains only what it would cause.
     """
-    whole = replace(probe, chunks=None)
-    base = reference.routing(whole)
-    with reference.nudged(NUDGES):
-        moved = reference.routing(whole)
-    tied = torch.zeros(probe.input_ids.numel(), dtype=torch.bool)
-    top_k = reference.experts_per_token()
-    for logits, other in zip(base.logits, moved.logits, strict=True):
-        ranked = logits.sort(dim=-1, descending=True).values
-        if top_k < ranked.shape[-1]:
-            noise = (logits - other).abs().amax(-1).median()
-            tied |= ranked[:, top_k - 1] - ranked[:, top_k] <= _TIE_MARGIN * noise
-    return tied.view(probe.input_ids.shape).cummax(dim=1).values.logical_not()
+    probe, floor, noise = baseline.probe, baseline.floor, baseline.noise
+    now = Run(baseline.logits, baseline.choices)
+    flips: list[Flip] = []
+    while (place := _parting(logits, now.logits, probe.real, floor)) is not None:
+        row, token = place
+        for flip in noise.near_ties(now.choices, row, token):
+            other = reference.run(probe, now.choices, flip)
+            onwards = _parting(logits[row, None], other.logits[row, None], probe.real[row, None], floor)
+            if onwards is None or onwards[1] > token:
+                now = other
+                flips.append(flip)
+                break
+        else:
+            break
+    found = deviation(logits, now.logits, probe.real)
+    tied = noise.tied(now.choices, probe.input_ids)
+    return ProbeResult(probe, floor, found, floor.times(found), tuple(flips), now.choices, tied)
 
 
-def judge(baseline: Baseline, logits: Tensor) -> ProbeResult:
-    """A port's logits on a probe against its baseline."""
-    found = deviation(logits, baseline.logits, baseline.judged)
-    times = baseline.floor.times(found) if baseline.judged.any() else math.inf
-    return ProbeResult(baseline.probe, baseline.floor, found, times, baseline.flips)
+def _parting(logits: Tensor, reference: Tensor, judged: Tensor, floor: Floor) -> tuple[int, int] | None:
+    """Row and token at which logits first leave the reference by more than BOUND floors; None if nowhere."""
+    if logits.shape != reference.shape:
+        return None
+    if floor.times(deviation(logits, reference, judged)) <= BOUND:
+        return None
+    difference = torch.where(judged[..., None], logits - reference, 0).double()
+    beyond = ~(difference.abs().amax(-1) <= BOUND * floor.max_abs)
+    if not beyond.any():
+        beyond = ~(difference.square().mean(-1).sqrt() <= BOUND * floor.rms)
+    places = beyond.nonzero()
+    return (int(places[0, 0]), int(places[0, 1])) if len(places) else None
+
+
+def up_to_a_tie(ours: Tensor, theirs: Tensor, judged: Tensor, tied: Tensor, floor: Floor) -> Tensor:
+    """The `judged` positions that come, in their row, before any parting of two runs of a port at a near tie.
+
+    There the two may have chosen differently without anything being wrong, and what follows in the row is no
+    evidence. A parting at any other token is kept.
+    """
+    kept = judged.clone()
+    for row in range(len(judged)):
+        place = _parting(ours[row, None], theirs[row, None], judged[row, None], floor)
+        if place is not None and tied[row, place[1]]:
+            kept[row, place[1] :] = False
+    return kept

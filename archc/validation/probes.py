@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from archc.architecture.model import Architecture
 
+if TYPE_CHECKING:
+    from archc.parts.base import MixerPart
+
 SEED = 20_240_917
 LONGEST = 2048
+_LENGTHS = (
+    (8, "a short prompt"),
+    (64, "heads, positions, norms and activations"),
+    (512, "positions in the hundreds"),
+)
 _LONG = 512
 _CHUNKS = (16, 1, 1, 1, 5, 11, 13)
 _ROWS = (5, 17, 32)
@@ -62,7 +71,7 @@ class Blind:
 def derive_probes(architecture: Architecture, seed: int = SEED) -> tuple[list[Probe], list[Blind]]:
     """The probes of an Architecture, and what they cannot see.
 
-    A model with a learned table gets no position beyond it.
+    A model with a learned table gets no position beyond it: probes shrink to fit, or what they would show is blind.
     """
     generator = torch.Generator().manual_seed(seed)
     wall = architecture.embedding.positions or 2**62
@@ -70,42 +79,75 @@ def derive_probes(architecture: Architecture, seed: int = SEED) -> tuple[list[Pr
     def ids(rows: int, tokens: int) -> Tensor:
         return torch.randint(0, architecture.vocab_size, (rows, tokens), generator=generator)
 
-    probes = [
-        Probe(f"{length} tokens", purpose, ids(1, length))
-        for length, purpose in (
-            (8, "a short prompt"),
-            (64, "heads, positions, norms and activations"),
-            (_LONG, "positions in the hundreds"),
-        )
-    ]
-    windows, blind = _window_probes(architecture, ids)
-    probes += windows
-    probes.append(_padded(ids(len(_ROWS), max(_ROWS))))
-    probes.append(Probe("cache", "prefill, single steps, uneven chunks", ids(1, sum(_CHUNKS)), chunks=_CHUNKS))
-    probes += _distant(architecture, ids)
-    return [probe for probe in probes if probe.input_ids.shape[1] <= wall], blind
-
-
-def _window_probes(architecture: Architecture, ids: _Ids) -> tuple[list[Probe], list[Blind]]:
-    """Three windows of tokens, as far as probes go, for every window; those too long to cross are blind."""
-    windows = sorted({layer.mixer.window for layer in architecture.layers if layer.mixer.window})
-    probes, blind = [], []
-    for window in windows:
-        length = min(3 * window, LONGEST)
-        if window >= LONGEST:
-            why = f"a window of {window} shows after {window} tokens, and probes have {LONGEST} at most"
-            blind.append(Blind("attention.window", why))
-        elif length > _LONG:
-            probes.append(Probe(f"{length} tokens", f"crosses the window of {window}", ids(1, length)))
+    purposes = {min(length, wall): purpose for length, purpose in reversed(_LENGTHS)}
+    probes = [Probe(_named(length), purposes[length], ids(1, length)) for length in sorted(purposes)]
+    blind: list[Blind] = []
+    for more, unseen in (
+        _window_probes(architecture, ids, wall),
+        _padded(ids, wall),
+        _cached(architecture, ids, wall),
+        (_distant(architecture, ids), []),
+    ):
+        probes += more
+        blind += unseen
     return probes, blind
 
 
-def _padded(input_ids: Tensor) -> Probe:
+def mixers(architecture: Architecture) -> list[MixerPart]:
+    """What lets positions meet, layer by layer."""
+    return [layer.mixer for layer in architecture.layers if layer.mixer is not None]
+
+
+def _named(tokens: int) -> str:
+    return "1 token" if tokens == 1 else f"{tokens} tokens"
+
+
+def _window_probes(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
+    """Three windows of tokens, as far as probes go, for every window; those too long to cross are blind."""
+    longest = min(LONGEST, wall)
+    probes, blind = [], []
+    for window in sorted({mixer.window for mixer in mixers(architecture) if mixer.window}):
+        length = min(3 * window, longest)
+        if window >= longest:
+            why = f"a window of {window} shows after {window} tokens, and probes have {longest} at most"
+            blind.append(Blind("attention.window", why))
+        elif length > _LONG:
+            probes.append(Probe(_named(length), f"crosses the window of {window}", ids(1, length)))
+    return probes, blind
+
+
+def _padded(ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
     """Rows of unequal length, padded on the left, positions counted from each row's first token."""
-    longest = input_ids.shape[1]
-    mask = torch.tensor([[0] * (longest - length) + [1] * length for length in _ROWS])
+    longest = min(max(_ROWS), wall)
+    if longest == 1:
+        return [], [Blind("padding", "rows of a single position have no unequal lengths")]
+    rows = [max(length * longest // max(_ROWS), 1) for length in _ROWS]
+    mask = torch.tensor([[0] * (longest - length) + [1] * length for length in rows])
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    return Probe("left-padded batch", "padding and positions of unequal rows", input_ids * mask, positions, mask)
+    purpose = "padding and positions of unequal rows"
+    return [Probe("left-padded batch", purpose, ids(len(rows), longest) * mask, positions, mask)], []
+
+
+def _cached(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
+    """A prefill, single steps and uneven chunks; fewer and shorter ones where there are few positions."""
+    if wall == 1:
+        return [], [Blind("cache", "a single position leaves nothing to decode after it")]
+    if not reference_can_cache(architecture):
+        return [], [Blind("cache", "transformers cannot decode through a window of 1: its cache keeps every position")]
+    room = min(sum(_CHUNKS), wall)
+    chunks = [max(length * room // sum(_CHUNKS), 1) for length in _CHUNKS]
+    while sum(chunks) > room:
+        chunks.pop()
+    purpose = "prefill, single steps, uneven chunks"
+    return [Probe("cache", purpose, ids(1, sum(chunks)), chunks=tuple(chunks))], []
+
+
+def reference_can_cache(architecture: Architecture) -> bool:
+    """Whether transformers can decode: of a window w it keeps the last w - 1 positions, and of 0 it keeps all.
+
+    See cache_utils.py, DynamicSlidingWindowLayer.
+    """
+    return all(mixer.window != 1 for mixer in mixers(architecture))
 
 
 def _distant(architecture: Architecture, ids: _Ids) -> list[Probe]:
@@ -114,14 +156,14 @@ def _distant(architecture: Architecture, ids: _Ids) -> list[Probe]:
     The mask of ones is there because transformers reads a gap in position ids without a mask as
     packed documents.
     """
-    context = architecture.context
+    context = min(architecture.context, architecture.embedding.positions or architecture.context)
     marks = {0, 1, 2, context // 2, context - 2, context - 1}
-    for layer in architecture.layers:
-        original = layer.mixer.rope.original_context if layer.mixer.rope else None
+    ropes = [mixer.rope for mixer in mixers(architecture) if mixer.rope is not None]
+    for original in {rope.original_context for rope in ropes}:
         if original is not None:
             marks |= {original // 4, original - 1, original, original + 1, 2 * original}
     probes = [("distant positions", "positions up to the end of the context", marks, context)]
-    if any(layer.mixer.rope for layer in architecture.layers) and architecture.embedding.positions is None:
+    if ropes and architecture.embedding.positions is None:
         beyond = {0, context - 1, context, 2 * context, *(mark for mark in marks if mark >= context)}
         probes.append(("beyond the context", "what changes past the trained length", beyond, 2**62))
     found = []

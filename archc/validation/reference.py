@@ -15,14 +15,16 @@ from torch import Tensor
 
 from archc.checkpoints.headers import read_config
 from archc.errors import IncompleteError
+from archc.validation.choices import Choices, Flip, Watch
 from archc.validation.probes import Probe
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
-    """What a router decided: its logits [layers][tokens of all rows, experts]."""
+class Run:
+    """Logits [batch, tokens, vocab], and the discrete choices behind them."""
 
-    logits: tuple[Tensor, ...]
+    logits: Tensor
+    choices: Choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Reference:
     def __init__(self, folder: Path) -> None:
         import transformers
 
+        self._folder = folder
         config = read_config(folder)
         if "quantization_config" in config:
             raise IncompleteError(
@@ -67,50 +70,50 @@ class Reference:
                     local_files_only=True,
                     output_loading_info=True,
                 )
-            except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:
-                reason = str(error).strip().splitlines() or [type(error).__name__]
-                raise IncompleteError(
-                    f"transformers cannot load {folder}: {reason[0][:200]}", "check its config.json"
-                ) from error
+                self.model: Any = model.eval()
+            except MemoryError:
+                raise
+            except Exception as error:  # a config.json may hold anything, and trips transformers anywhere
+                raise self._failure("load", error) from error
         invented = sorted({str(key) for kind in ("missing_keys", "mismatched_keys") for key in loading[kind]})
         if invented:
             raise IncompleteError(
                 f"{folder} is no reference: transformers finds no fitting {invented[0]} and would make it up",
                 "its config.json must describe its own weights",
             )
-        self.model: Any = model.eval()
+        self.unread = tuple(sorted(str(key) for key in loading["unexpected_keys"]))
+        """Stored tensors that this model has no place for."""
         self._cache_argument = _cache_argument(self.model)
 
     def logits(self, probe: Probe) -> Tensor:
         """Logits [batch, tokens, vocab] of a probe, through the cache if it comes in chunks."""
+        return self.run(probe).logits
+
+    def run(self, probe: Probe, pinned: Choices | None = None, flip: Flip | None = None) -> Run:
+        """A probe as `logits` runs it, with choices pinned and taken the other way as `choices.Watch` says."""
         self._forget()
+        watch = Watch(pinned, flip)
         if probe.chunks is None:
-            return self._run(probe).logits  # type: ignore[no-any-return]
-        state, pieces = None, []
+            out = self._run(probe, watch)
+            return Run(out.logits, watch.choices())
+        state, pieces, start = None, [], 0
         for piece in probe.pieces():
-            with torch.no_grad(), _quiet():
-                more: dict[str, Any] = {} if state is None else {self._cache_argument: state}
-                out = self.model(input_ids=piece, use_cache=True, **more)
+            more: dict[str, Any] = {} if state is None else {self._cache_argument: state}
+            watch.begin(start, *piece.shape)
+            with watch:
+                out = self._forward(input_ids=piece, use_cache=True, **more)
             state = getattr(out, self._cache_argument)
             pieces.append(out.logits)
-        return torch.cat(pieces, dim=1)
+            start += piece.shape[1]
+        return Run(torch.cat(pieces, dim=1), watch.choices())
 
-    def routing(self, probe: Probe) -> Routing:
-        """The router logits of a probe, run in one piece."""
-        logits = self._run(probe, output_router_logits=True).router_logits
-        return Routing(tuple(layer.reshape(-1, layer.shape[-1]) for layer in logits))
-
-    def experts_per_token(self) -> int:
-        """How many experts a token is sent to, as the checkpoint's config says."""
-        return int(self.model.config.num_experts_per_tok)
-
-    def points(self, probe: Probe) -> dict[str, Tensor]:
+    def points(self, probe: Probe, pinned: Choices | None = None) -> dict[str, Tensor]:
         """Activations at the canonical points `embed`, `layers.N.out`, `final_norm` and `logits`.
 
         Transformers returns the last hidden state after the final norm, so the last layer's own
         output is not among them.
         """
-        out = self._run(probe, output_hidden_states=True)
+        out = self._run(probe, Watch(pinned), output_hidden_states=True)
         first, *between, last = out.hidden_states
         points = {"embed": first}
         points |= {f"layers.{number}.out": state for number, state in enumerate(between)}
@@ -119,8 +122,7 @@ class Reference:
     def cached(self, tokens: int) -> Cached:
         """What transformers' own cache holds after `tokens` tokens of one row."""
         ids = torch.zeros((1, tokens), dtype=torch.long)
-        with torch.no_grad(), _quiet():
-            layers = getattr(self.model(input_ids=ids, use_cache=True), self._cache_argument).layers
+        layers = getattr(self._forward(input_ids=ids, use_cache=True), self._cache_argument).layers
         return Cached(
             elements=sum(layer.keys.numel() + layer.values.numel() for layer in layers),
             windows=tuple(layer.sliding_window if layer.is_sliding else None for layer in layers),
@@ -133,14 +135,28 @@ class Reference:
         until an input shorter than the original context comes by (modeling_rope_utils.py,
         dynamic_frequency_update).
         """
-        with torch.no_grad(), _quiet():
-            self.model(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
+        self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
 
-    def _run(self, probe: Probe, **more: bool) -> Any:
+    def _run(self, probe: Probe, watch: Watch, **more: bool) -> Any:
         inputs = {"position_ids": probe.position_ids, "attention_mask": probe.attention_mask}
         given = {name: value for name, value in inputs.items() if value is not None}
+        watch.begin(0, *probe.input_ids.shape)
+        with watch:
+            return self._forward(input_ids=probe.input_ids, use_cache=False, **given, **more)
+
+    def _forward(self, **inputs: Any) -> Any:
+        """One forward pass. Raises IncompleteError where the model trips over its own config.json."""
         with torch.no_grad(), _quiet():
-            return self.model(input_ids=probe.input_ids, use_cache=False, **given, **more)
+            try:
+                return self.model(**inputs)
+            except MemoryError:
+                raise
+            except Exception as error:
+                raise self._failure("run", error) from error
+
+    def _failure(self, deed: str, error: Exception) -> IncompleteError:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        return IncompleteError(f"transformers cannot {deed} {self._folder}: {reason[0][:200]}", "check its config.json")
 
     @contextlib.contextmanager
     def nudged(self, seed: int) -> Iterator[None]:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from archc.architecture.model import Architecture
 from archc.errors import IncompleteError
 from archc.validation.ports import Port
 from archc.validation.probes import Probe
@@ -35,27 +36,57 @@ class TextLoss:
         return self.port / self.reference - 1
 
 
-def text_loss(reference: Reference, port: Port, folder: Path, text: Path, limit: int) -> TextLoss | None:
-    """The loss on a text file, cut to `limit` tokens; None where the checkpoint has no tokenizer of its own."""
-    raw = text.read_bytes()
-    ids = _tokens(folder, raw.decode("utf-8"))
-    if ids is None:
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The first tokens of a text: its name, its hash and their ids."""
+
+    name: str
+    sha256: str
+    ids: tuple[int, ...]
+
+
+def read_tokens(architecture: Architecture, folder: Path, text: Path) -> Tokens | None:
+    """The first tokens of a text file, by the tokenizer of a checkpoint; None where the checkpoint has none.
+
+    At most TOKENS, and no more than there are learned positions. Raises IncompleteError where the file cannot be
+    read as UTF-8 or is too short to predict anything in, and where the tokenizer is damaged or belongs to a model with
+    more tokens.
+    """
+    tokenizer = folder / "tokenizer.json"
+    if not tokenizer.is_file():
         return None
-    probe = Probe("text", "a text", torch.tensor([ids[: min(limit, TOKENS)]]))
+    try:
+        raw = text.read_bytes()
+        decoded = raw.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"byte {error.start} is not UTF-8"
+        raise IncompleteError(f"cannot read the text {text}: {reason}", "name a UTF-8 text file") from error
+    limit = min(TOKENS, architecture.embedding.positions or TOKENS)
+    ids = tuple(_encode(tokenizer, decoded)[:limit])
+    if len(ids) < 2 <= limit:
+        raise IncompleteError(f"{text} is too short: it has no token to predict", "name a longer text")
+    if beyond := [token for token in ids if token >= architecture.vocab_size]:
+        raise IncompleteError(
+            f"{tokenizer} makes a token {beyond[0]}, and the vocabulary has {architecture.vocab_size}",
+            "use the checkpoint's own tokenizer",
+        )
+    return Tokens(text.name, hashlib.sha256(raw).hexdigest(), ids) if limit > 1 else None
+
+
+def text_loss(reference: Reference, port: Port, tokens: Tokens) -> TextLoss:
+    """The loss of both sides on the tokens of a text."""
+    probe = Probe("text", "a text", torch.tensor([tokens.ids]))
     losses = [_loss(side.logits(probe), probe.input_ids) for side in (reference, port)]
-    return TextLoss(text.name, hashlib.sha256(raw).hexdigest(), probe.tokens, *losses)
+    return TextLoss(tokens.name, tokens.sha256, probe.tokens, *losses)
 
 
-def _tokens(folder: Path, text: str) -> list[int] | None:
-    file = folder / "tokenizer.json"
-    if not file.is_file():
-        return None
+def _encode(tokenizer: Path, text: str) -> list[int]:
     from tokenizers import Tokenizer
 
     try:
-        return list(Tokenizer.from_file(str(file)).encode(text).ids)
+        return list(Tokenizer.from_file(str(tokenizer)).encode(text).ids)
     except Exception as error:  # tokenizers raises plain Exception for any damage
-        raise IncompleteError(f"cannot read {file}: {error}", "fetch the checkpoint again") from error
+        raise IncompleteError(f"cannot read {tokenizer}: {error}", "fetch the checkpoint again") from error
 
 
 def _loss(logits: Tensor, ids: Tensor) -> float:

@@ -35,3 +35,19 @@ WINDOWED = PLAIN.replace(
     "    global: null\n"
     "  pattern: 5*local, global",
 )
+
+# 2 heads of 3 channels with 4 numbers of state each; the convolution sees 2·3 + 2·4 channels at 5 positions.
+_MAMBA = "{kind: mamba2, heads: 2, head_dim: 3, state: 4, kernel: 5}"
+CONV, STATE = 14 * 4, 2 * 3 * 4
+
+# Two layers without attention, then one with it.
+HYBRID = PLAIN.replace(
+    "layers: 2",
+    "layers:\n"
+    "  count: 3\n"
+    "  kinds:\n"
+    f"    recurrent: {{attention: null, mixer: {_MAMBA}}}\n"
+    "    full: null\n"
+    "  pattern: 2*recurrent, full",
+)
+RECURRENT = PLAIN.replace("attention: {heads: 3, kv_heads: 1, head_dim: 4}\n", f"attention: null\nmixer: {_MAMBA}\n")

@@ -8,7 +8,7 @@ import torch
 from archc.analysis import build_report
 from archc.analysis.cache import KvCache
 from archc.architecture import compile_spec, compile_text
-from tests.analysis.specs import PLAIN, WINDOWED
+from tests.analysis.specs import CONV, HYBRID, PLAIN, RECURRENT, STATE, WINDOWED
 from tests.tiny import BY_NAME
 
 GIB = 2**30
@@ -72,6 +72,7 @@ def test_windows_by_hand() -> None:
     found = build_report(compile_text(WINDOWED).architecture, batch=3)["kv_cache"]
     assert found == {
         "dtype": "bfloat16",
+        "state_dtype": "bfloat16",
         "elements_per_token": 8,
         "bytes_per_token": 16,
         "window_bytes_per_token": 5 * 16,
@@ -81,6 +82,22 @@ def test_windows_by_hand() -> None:
         "batch": 3,
         "reference_elements_at_context": 3 * 8 * (5 * 2 + 16),
         "bytes_at_context_reserved": 3 * 16 * 6 * 16,
+        "by_kind": {
+            "sliding": {
+                "layers": 5,
+                "elements_per_token": 0,
+                "window_elements_per_token": 5 * 8,
+                "fixed_elements": 0,
+                "elements_at_context": 5 * 8 * 3,
+            },
+            "full": {
+                "layers": 1,
+                "elements_per_token": 8,
+                "window_elements_per_token": 0,
+                "fixed_elements": 0,
+                "elements_at_context": 8 * 16,
+            },
+        },
     }
 
 
@@ -112,3 +129,67 @@ def test_full_layers_keep_the_same_either_way() -> None:
     found = build_report(compile_text(PLAIN).architecture)["kv_cache"]
     assert found["reference_elements_at_context"] == found["elements_per_token"] * 16
     assert found["bytes_at_context"] == found["bytes_at_context_reserved"]
+
+
+def test_states_by_hand() -> None:
+    """Two layers keep four columns of a convolution and a state, whatever the length; one keeps 8 numbers a token."""
+    found = build_report(compile_text(HYBRID).architecture, batch=3)["kv_cache"]
+    assert found["bytes_per_token"] == 16
+    assert found["window_bytes_per_token"] == 0
+    assert found["fixed_state_bytes"] == 2 * 2 * (CONV + STATE)  # of one sequence, in bfloat16
+    assert found["bytes_at_context"] == 3 * (16 * 16 + 2 * 2 * (CONV + STATE))
+    assert {kind: (one["layers"], one["fixed_elements"]) for kind, one in found["by_kind"].items()} == {
+        "convolution": (2, 2 * CONV),
+        "state": (2, 2 * STATE),
+        "full": (1, 0),
+    }
+
+
+def test_states_have_a_type_of_their_own() -> None:
+    architecture = compile_text(HYBRID).architecture
+    found = build_report(architecture, state_dtype="float32")["kv_cache"]
+    assert (found["dtype"], found["state_dtype"]) == ("bfloat16", "float32")
+    assert found["fixed_state_bytes"] == 2 * (2 * CONV + 4 * STATE)
+    assert build_report(architecture, kv_dtype="float32")["kv_cache"]["fixed_state_bytes"] == 2 * 4 * (CONV + STATE)
+
+
+def test_without_attention_nothing_grows() -> None:
+    found = build_report(compile_text(RECURRENT).architecture, context=2**30)["kv_cache"]
+    assert found["bytes_per_token"] == found["elements_per_token"] == 0
+    assert found["bytes_at_context"] == found["fixed_state_bytes"] == 2 * 2 * (CONV + STATE)
+    assert set(found["by_kind"]) == {"convolution", "state"}
+
+
+def test_a_published_hybrid() -> None:
+    """Qwen3-Next-80B-A3B: 805.7 MiB at 32,768, of which 39,518,208 bytes are fixed.
+
+    By hand: 12 layers keep 2 × 2 heads × 256; 36 keep 32 states of 128 × 128 and three columns of 8,192 channels.
+    """
+    text = f"""{PLAIN.split("attention")[0]}
+attention: {{heads: 16, kv_heads: 2, head_dim: 256}}
+ffn: {{kind: gated, activation: silu, width: 6}}
+layers:
+  count: 48
+  kinds:
+    linear:
+      attention: null
+      mixer:
+        {{kind: gated_delta, key_heads: 16, value_heads: 32, key_dim: 128, value_dim: 128, kernel: 4, gate: silu}}
+    full: null
+  pattern: 12*(3*linear, full)
+"""
+    found = build_report(compile_text(text).architecture, context=32_768)["kv_cache"]
+    assert found["fixed_state_bytes"] == 39_518_208 == 2 * 36 * (32 * 128 * 128 + 3 * 8192)
+    assert found["bytes_at_context"] == 2 * 12 * 1024 * 32_768 + 39_518_208
+    assert round(found["bytes_at_context"] / 2**20, 1) == 805.7
+    fewer = build_report(compile_text(text.replace("kernel: 4", "kernel: 3")).architecture, context=32_768)["kv_cache"]
+    assert fewer["fixed_state_bytes"] != 39_518_208
+
+
+@pytest.mark.parametrize("text", [PLAIN, WINDOWED, HYBRID, RECURRENT])
+def test_kinds_add_up(text: str) -> None:
+    found = build_report(compile_text(text).architecture)["kv_cache"]
+    kinds = found["by_kind"].values()
+    assert 2 * sum(one["elements_at_context"] for one in kinds) == found["bytes_at_context"]
+    assert sum(one["elements_per_token"] for one in kinds) == found["elements_per_token"]
+    assert 2 * sum(one["fixed_elements"] for one in kinds) == found["fixed_state_bytes"]

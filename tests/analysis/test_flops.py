@@ -5,9 +5,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from archc.analysis import build_report
-from archc.analysis.flops import Flops, mean_keys
+from archc.analysis.flops import AllKeys, Flops, LastKeys, MeanKeys
 from archc.architecture import Architecture, compile_spec, compile_text
-from archc.parts.base import FullCache, SlidingCache
 from tests.analysis.specs import ATTENTION, FFN, MIXTURE, PLAIN, WINDOWED
 from tests.tiny import BY_NAME, TINY, Tiny
 
@@ -91,9 +90,20 @@ def test_a_tied_head_multiplies_all_the_same() -> None:
 
 
 def test_mean_keys_of_very_long_contexts() -> None:
-    assert mean_keys(FullCache(1), 10**12) == (10**12 + 1) / 2
-    assert mean_keys(SlidingCache(1, 4096), 10**12) == pytest.approx(4096, rel=1e-8)
-    assert mean_keys(None, 10**12) == 0
+    assert MeanKeys(10**12)() == (10**12 + 1) / 2
+    assert MeanKeys(10**12)(window=4096) == pytest.approx(4096, rel=1e-8)
+
+
+@pytest.mark.parametrize("reach", [1, 2, 3, 5, 7, 11, 12, 50])
+def test_keys_are_counted_token_by_token(reach: int) -> None:
+    """A token at position p of 11, counted from 0, sees its window's keys, or those since its chunk began."""
+    context = 11
+    windowed = [min(position + 1, reach) for position in range(context)]
+    chunked = [position % reach + 1 for position in range(context)]
+    assert MeanKeys(context)(window=reach) == sum(windowed) / context
+    assert MeanKeys(context)(chunk=reach) == pytest.approx(sum(chunked) / context, rel=1e-12)
+    assert LastKeys(context)(window=reach) == windowed[-1]
+    assert AllKeys(context)(window=reach) == AllKeys(context)(chunk=reach) == context
 
 
 def test_conventions_are_said() -> None:

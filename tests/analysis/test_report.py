@@ -1,11 +1,14 @@
 """The report as a whole: its stable keys, its options and its limits."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from archc.analysis import build_report
 from archc.architecture import compile_spec, compile_text
 from archc.errors import UsageError
-from tests.analysis.specs import ATTENTION, FFN, MIXTURE, NORMS, PLAIN, WINDOWED
+from tests.analysis.specs import ATTENTION, CONV, FFN, HYBRID, MIXTURE, NORMS, PLAIN, RECURRENT, STATE, WINDOWED
 
 # What scripts may rely on: key by key, in this order.
 KEYS = {
@@ -16,16 +19,20 @@ KEYS = {
     "vocab_size": None,
     "context": None,
     "dtype": None,
+    "tied": None,
+    "norms": None,
+    "positions": None,
     "params": "total active total_without_embeddings embedding head attention ffn router norm position other "
     "stored_buffers",
     "block": "ffn_share attention_share",
+    "mixers": "gqa",
     "attention": "heads kv_heads head_dim group_size",
-    "ffn": "kind width",
+    "ffn": "kind width gated activation",
     "moe": "experts top_k expert_params params_per_expert expert_share",
-    "kv_cache": "dtype elements_per_token bytes_per_token window_bytes_per_token fixed_state_bytes bytes_at_context "
-    "context batch reference_elements_at_context bytes_at_context_reserved",
-    "weights": "dtype bytes",
-    "flops": "forward_per_token prefill_full_square context conventions",
+    "kv_cache": "dtype state_dtype elements_per_token bytes_per_token window_bytes_per_token fixed_state_bytes "
+    "bytes_at_context context batch reference_elements_at_context bytes_at_context_reserved by_kind",
+    "weights": "dtype bytes formats conventions",
+    "flops": "forward_per_token decode_per_token prefill_full_square context conventions",
     "rope": "pairs base pairing fastest_period slowest_period attention_factor scaling",
     "limits": "hard_context trained_context",
 }
@@ -57,12 +64,14 @@ def test_header() -> None:
         "dtype": "bfloat16",
     }
     assert report["attention"] == {"heads": 16, "kv_heads": 8, "head_dim": 128, "group_size": 2}
-    assert report["ffn"] == {"kind": "gated", "width": 3072}
+    assert report["ffn"] == {"kind": "gated", "width": 3072, "gated": True, "activation": "silu"}
+    assert (report["tied"], report["norms"], report["positions"]) == (True, ["rmsnorm"], ["rope"])
 
 
 def test_weights_in_other_types() -> None:
     architecture = compile_spec("llama3-8b").architecture
-    assert build_report(architecture)["weights"] == {"dtype": "bfloat16", "bytes": 2 * 8_030_261_248}
+    weights = build_report(architecture)["weights"]
+    assert (weights["dtype"], weights["bytes"]) == ("bfloat16", 2 * 8_030_261_248)
     assert build_report(architecture, dtype="float32")["weights"]["bytes"] == 4 * 8_030_261_248
     assert build_report(architecture, dtype="int4")["weights"]["bytes"] == 8_030_261_248 // 2
 
@@ -123,3 +132,51 @@ def test_every_layer_is_listed_when_asked() -> None:
 def test_active_parameters_of_a_layer() -> None:
     row = build_report(compile_text(MIXTURE).architecture, layers=True)["layer_table"][0]
     assert row["params"] - row["active"] == 3 * FFN
+
+
+def test_layers_without_attention() -> None:
+    report = build_report(compile_text(HYBRID).architecture, layers=True)
+    assert report["mixers"] == {"mamba2": 2, "gqa": 1}
+    assert report["attention"]["heads"] == 3  # of the one layer that has any
+    first, _, last = report["layer_table"]
+    assert (first["mixer"], first["attention"], first["state_elements"]) == ("mamba2", None, CONV + STATE)
+    assert first["kv_elements_per_position"] == 0
+    assert (last["mixer"], last["state_elements"], last["kv_elements_per_position"]) == ("gqa", 0, 8)
+
+
+def test_a_model_without_attention() -> None:
+    report = build_report(compile_text(RECURRENT).architecture)
+    assert "attention" not in report
+    assert "rope" not in report
+    assert report["positions"] == []
+
+
+def test_what_tells_positions_apart() -> None:
+    learned = PLAIN.replace("{kind: rope, base: 10000}", "{kind: learned}")
+    slopes = PLAIN.replace("{kind: rope, base: 10000}", "{kind: alibi}")
+    assert build_report(compile_text(learned).architecture)["positions"] == ["learned"]
+    assert build_report(compile_text(slopes).architecture)["positions"] == ["alibi"]
+    assert build_report(compile_text(WINDOWED).architecture)["positions"] == ["rope"]
+
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "sizes.md").read_text()
+
+
+def keys_of(value: object) -> set[str]:
+    if not isinstance(value, dict):
+        return set()
+    inner = set().union(
+        *(keys_of(one) for key, one in value.items() if key not in {"by_kind", "layer_kinds", "mixers"})
+    )
+    return {*value, *inner}
+
+
+def test_every_key_is_documented() -> None:
+    named = set(re.findall(r"[a-z0-9_]+", " ".join(re.findall(r"`([^`]+)`", PAGE))))
+    llama = build_report(compile_spec("llama3.1-8b").architecture, layers=True, fits=2**40)
+    mixed = build_report(compile_text(MIXTURE).architecture)
+    hybrid = build_report(compile_text(HYBRID).architecture)
+    kinds = set().union(*(one["kv_cache"]["by_kind"]["full"] for one in (llama, hybrid)))
+    keys = set().union(*(keys_of(one) for one in (llama, mixed, hybrid)), kinds)
+    assert keys - named - {"conventions"} == set()
+    assert "no_such_key" not in named

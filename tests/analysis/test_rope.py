@@ -7,6 +7,7 @@ import pytest
 from archc.analysis import build_report
 from archc.analysis.rope import RopeSection
 from archc.architecture import compile_spec, compile_text
+from archc.codegen.plain import attention_of
 from tests.analysis.specs import PLAIN, WINDOWED
 from tests.tiny import BY_NAME
 
@@ -101,12 +102,12 @@ def test_without_rope_there_is_no_section(position: str) -> None:
     ],
 )
 def test_what_a_scaling_says_of_itself(scaling: str, length_matters: bool, original_context: int | None) -> None:
-    found = compile_text(PLAIN, overrides=[f"position.scaling={scaling}"]).architecture.layers[0].mixer.rope
+    found = attention_of(compile_text(PLAIN, overrides=[f"position.scaling={scaling}"]).architecture.layers[0]).rope
     assert found is not None
     assert (found.length_matters, found.original_context) == (length_matters, original_context)
 
 
 def test_longrope_depends_on_the_length() -> None:
-    found = compile_text(BY_NAME["llama-longrope"].text()).architecture.layers[0].mixer.rope
+    found = attention_of(compile_text(BY_NAME["llama-longrope"].text()).architecture.layers[0]).rope
     assert found is not None
     assert (found.length_matters, found.original_context) == (True, 24)

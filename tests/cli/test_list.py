@@ -20,7 +20,12 @@ def test_json() -> None:
     assert found["gpt2"] == {
         "params": {"total": 124_439_808, "active": 124_439_808},
         "context": 1024,
-        "kv_cache": {"dtype": "float32", "bytes_per_token": 73_728, "window_bytes_per_token": 0},
+        "kv_cache": {
+            "dtype": "float32",
+            "bytes_per_token": 73_728,
+            "window_bytes_per_token": 0,
+            "fixed_state_bytes": 0,
+        },
     }
 
 

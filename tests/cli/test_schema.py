@@ -119,5 +119,42 @@ def test_kinds_can_complete_the_sections(schema: Any) -> None:
     assert complaints(schema, text) == []
 
 
+BLOCK = PLAIN + "block: [{attention: {}, norm: {eps: 1e-3}}, {ffn: {width: 3}, shared: end, norm: null}]\n"
+
+
+@pytest.mark.parametrize(
+    "text", [BLOCK, PLAIN + "mixer: null\n", PLAIN.replace("{heads: 3, kv_heads: 1, head_dim: 4}", "null")]
+)
+def test_accepts_other_branches(schema: Any, text: str) -> None:
+    compile_text(text)
+    assert complaints(schema, text) == []
+
+
+def test_accepts_the_branches_of_a_kind(schema: Any) -> None:
+    text = WINDOWED.replace("global: null", "global: {block: [{attention: {}}, {ffn: {}}, {ffn: {}}]}")
+    compile_text(text)
+    assert complaints(schema, text) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("width: 3", "widht: 3"),
+        ("width: 3", "width: 0"),
+        ("shared: end", "shared: End"),
+        ("shared: end", "shard: end"),
+        ("{attention: {}, norm: {eps: 1e-3}}", "3"),
+        ("attention: {}", "attention: null"),
+        ("attention: {}", "attention: {kind: other}"),
+    ],
+)
+def test_refuses_wrong_branches(schema: Any, old: str, new: str) -> None:
+    text = BLOCK.replace(old, new)
+    assert text != BLOCK
+    with pytest.raises(SpecError):
+        compile_text(text)
+    assert complaints(schema, text)
+
+
 def test_every_field_is_described(schema: Any) -> None:
     assert [name for name, field in schema["properties"].items() if not field.get("description")] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from archc.architecture import Architecture, compile_text
-from archc.codegen import generate
+from archc.architecture import Architecture, compile_spec, compile_text
+from archc.codegen import UngeneratedError, generate, refuse_ungenerated
+from archc.spec.load import shipped_names
 from tests.tiny import Tiny
 
 
@@ -73,3 +75,16 @@ def random_ids(rows: int, tokens: int, vocab_size: int = 211, seed: int = 1) -> 
 def parameters(model: Any) -> int:
     """How many numbers a model learns, shared ones counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def generatable_names() -> list[str]:
+    """The shipped specs that codegen can print; `archc generate` refuses the others by name."""
+    found = []
+    for name in shipped_names():
+        with suppress(UngeneratedError):
+            refuse_ungenerated(compile_spec(name).architecture)
+            found.append(name)
+    return found
+
+
+GENERATABLE = generatable_names()

@@ -18,12 +18,11 @@ from torch import Tensor
 
 from archc.architecture import compile_spec
 from archc.codegen import generate
-from archc.spec.load import shipped_names
 from tests.codegen.conftest import Cases
-from tests.codegen.support import import_text, random_ids
+from tests.codegen.support import GENERATABLE, import_text, random_ids
 
 DECODED = ["gpt2", "llama-biased", "mistral-window", "qwen3_moe", "gemma2", "gemma3_text", "phi3-partial"]
-LADDER = [name for name in shipped_names() if name.startswith("ladder/")]
+LADDER = [name for name in GENERATABLE if name.startswith("ladder/")]
 
 
 def uncached(model: Any, ids: Tensor, new_tokens: int) -> Tensor:
@@ -412,7 +411,7 @@ def test_the_command_says_how_it_is_used(cases: Cases) -> None:
     assert done.stderr.startswith("usage: python ")
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", GENERATABLE)
 def test_a_module_needs_torch_safetensors_and_the_standard_library(name: str) -> None:
     imported = set()
     for node in ast.walk(ast.parse(generate(compile_spec(name).architecture))):

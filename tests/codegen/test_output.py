@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from archc.architecture import compile_spec
-from archc.codegen import generate, write_generated
+from archc.codegen import generate
+from archc.files import write_stamped
 from archc.errors import IncompleteError, UsageError
 from archc.files import write_whole
 
@@ -34,13 +35,13 @@ def entries(folder: Path) -> list[str]:
 
 def test_writes_a_new_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "model.py"
-    write_generated(text, path)
+    write_stamped(text, path)
     assert path.read_bytes() == text.encode()
     assert entries(tmp_path) == ["model.py"]
 
 
 def test_the_file_has_the_permissions_of_any_new_file(tmp_path: Path, text: str) -> None:
-    write_generated(text, tmp_path / "model.py")
+    write_stamped(text, tmp_path / "model.py")
     (tmp_path / "usual").touch()
     assert (tmp_path / "model.py").stat().st_mode == (tmp_path / "usual").stat().st_mode
     assert stat.S_IMODE((tmp_path / "model.py").stat().st_mode) & 0o111 == 0
@@ -48,8 +49,8 @@ def test_the_file_has_the_permissions_of_any_new_file(tmp_path: Path, text: str)
 
 def test_replaces_its_own_unchanged_file(tmp_path: Path, text: str, other: str) -> None:
     path = tmp_path / "model.py"
-    write_generated(text, path)
-    write_generated(other, path)
+    write_stamped(text, path)
+    write_stamped(other, path)
     assert path.read_bytes() == other.encode()
     assert entries(tmp_path) == ["model.py"]
 
@@ -69,7 +70,7 @@ def test_refuses_somebodys_own_file(tmp_path: Path, text: str, own: bytes) -> No
     path = tmp_path / "model.py"
     path.write_bytes(own)
     with pytest.raises(UsageError, match=r"archc did not write it or it was changed since; .+ or add --force"):
-        write_generated(text, path)
+        write_stamped(text, path)
     assert path.read_bytes() == own
     assert entries(tmp_path) == ["model.py"]
 
@@ -84,7 +85,7 @@ def test_refuses_a_generated_file_that_was_changed(tmp_path: Path, text: str, ch
     }[change].encode()
     path.write_bytes(changed)
     with pytest.raises(UsageError, match="exists, and archc did not write it"):
-        write_generated(text, path)
+        write_stamped(text, path)
     assert path.read_bytes() == changed
 
 
@@ -92,14 +93,14 @@ def test_line_ends_are_no_change(tmp_path: Path, text: str, other: str) -> None:
     """Version control may convert them."""
     path = tmp_path / "model.py"
     path.write_bytes(text.replace("\n", "\r\n").encode())
-    write_generated(other, path)
+    write_stamped(other, path)
     assert path.read_bytes() == other.encode()
 
 
 def test_force_replaces_anything(tmp_path: Path, text: str) -> None:
     path = tmp_path / "model.py"
     path.write_text("mine", encoding="utf-8")
-    write_generated(text, path, force=True)
+    write_stamped(text, path, force=True)
     assert path.read_bytes() == text.encode()
 
 
@@ -107,7 +108,7 @@ def test_force_replaces_anything(tmp_path: Path, text: str) -> None:
 def test_refuses_a_folder(tmp_path: Path, text: str, force: bool) -> None:
     (tmp_path / "model.py").mkdir()
     with pytest.raises(UsageError, match="is a folder; name a file"):
-        write_generated(text, tmp_path / "model.py", force=force)
+        write_stamped(text, tmp_path / "model.py", force=force)
     assert entries(tmp_path) == ["model.py"]
 
 
@@ -115,7 +116,7 @@ def test_says_when_it_cannot_write(tmp_path: Path, text: str) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "missing" / "model.py", tmp_path / "file" / "model.py"):
         with pytest.raises(IncompleteError, match=f"cannot write '{path}': .+; choose a place that exists"):
-            write_generated(text, path)
+            write_stamped(text, path)
     assert entries(tmp_path) == ["file"]
 
 
@@ -124,13 +125,13 @@ def test_says_when_it_may_not_write(tmp_path: Path, text: str) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     with pytest.raises(IncompleteError, match="Permission denied"):
-        write_generated(text, closed / "model.py")
+        write_stamped(text, closed / "model.py")
 
 
 def test_leaves_nothing_half_written(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old file stays whole, whenever writing the new one fails."""
     path = tmp_path / "model.py"
-    write_generated(text, path)
+    write_stamped(text, path)
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -139,7 +140,7 @@ def test_leaves_nothing_half_written(tmp_path: Path, text: str, monkeypatch: pyt
         with monkeypatch.context() as patch:
             patch.setattr(Path, method, fail)
             with pytest.raises(IncompleteError, match="No space left on device"):
-                write_generated(text, path)
+                write_stamped(text, path)
         assert path.read_bytes() == text.encode()
         assert entries(tmp_path) == ["model.py"]
 
@@ -158,7 +159,7 @@ def test_follows_a_link_to_somebodys_file_no_further_than_its_name(tmp_path: Pat
     (tmp_path / "mine.py").write_text("mine", encoding="utf-8")
     (tmp_path / "model.py").symlink_to(tmp_path / "mine.py")
     with pytest.raises(UsageError, match="exists, and archc did not write it"):
-        write_generated(text, tmp_path / "model.py")
+        write_stamped(text, tmp_path / "model.py")
     assert (tmp_path / "mine.py").read_text(encoding="utf-8") == "mine"
 
 
@@ -168,8 +169,8 @@ def test_the_same_spec_gives_the_same_bytes() -> None:
 import hashlib, sys
 from archc.architecture import compile_spec
 from archc.codegen import generate
-from archc.spec.load import shipped_names
-for name in shipped_names():
+from tests.codegen.support import GENERATABLE
+for name in GENERATABLE:
     print(name, hashlib.sha256(generate(compile_spec(name).architecture).encode()).hexdigest())
 """
     printed = set()

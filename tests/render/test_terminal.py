@@ -10,7 +10,7 @@ from archc.architecture import compile_spec, compile_text
 from archc.render.report import print_report
 from archc.render.terminal import PLAIN_WIDTH, console, print_failed, print_list, print_passed
 from archc.spec.load import shipped_names
-from tests.analysis.specs import WINDOWED
+from tests.analysis.specs import CONV, HYBRID, RECURRENT, STATE, WINDOWED
 
 ESCAPE = "\x1b["
 
@@ -86,7 +86,8 @@ def test_windows_are_shown_apart() -> None:
 
 def test_equal_layers_share_a_line() -> None:
     lines = shown(WINDOWED, layers=True).splitlines()
-    assert [line.split() for line in lines[-3:]] == [
+    first = lines.index(next(line for line in lines if line.startswith("layers")))
+    assert [line.split() for line in lines[first : first + 3]] == [
         ["layers", "kind", "params", "heads", "feed-forward", "window", "rope", "base"],
         ["0-4", "local", "520", "3/1×4", "gated", "6", "3", "100"],
         ["5", "global", "520", "3/1×4", "gated", "6", "10000"],
@@ -149,10 +150,16 @@ def test_list() -> None:
     names = ["gpt2", "mixtral-8x7b", "mistral-7b"]
     print_list([(name, build_report(compile_spec(name).architecture)) for name in names], console(stream))
     lines = [line.split() for line in stream.getvalue().splitlines()]
-    assert lines[0] == ["name", "params", "active", "context", "KV", "bytes/token"]
+    assert lines[0] == ["name", "params", "active", "context", "KV/token", "besides"]
     assert lines[1] == ["gpt2", "124.4", "M", "1,024", "73.73", "kB"]
     assert lines[2][:5] == ["mixtral-8x7b", "46.7", "B", "12.88", "B"]
-    assert lines[3][-6:] == ["B", "+", "131.1", "kB", "in", "windows"]
+    assert lines[3][-5:] == ["0", "B", "w", "131.1", "kB"]
+
+
+def test_list_marks_states() -> None:
+    stream = io.StringIO()
+    print_list([("hybrid", build_report(compile_text(HYBRID).architecture))], console(stream))
+    assert stream.getvalue().splitlines()[1].split()[-5:] == ["16", "B", "s", "320", "B"]
 
 
 def test_check_lines() -> None:
@@ -165,3 +172,33 @@ def test_check_lines() -> None:
         r"evil\x1b[2J.yaml: ok, 5 parameters",
         "bad.yaml: 1 error",
     ]
+
+
+def test_kinds_of_cache_have_a_line_each() -> None:
+    text = shown(HYBRID)
+    assert re.search(r"Mixers +2 mamba2, 1 gqa\n", text)
+    assert re.search(rf"convolution +2 layers +{2 * CONV} fixed\n", text)
+    assert re.search(rf"state +2 layers +{2 * STATE} fixed\n", text)
+    assert re.search(r"full +1 layer +8 per token\n", text)
+    assert "layers  " not in shown("llama3-8b").split("Weights")[0].split("KV cache")[1]
+
+
+def test_layers_without_heads() -> None:
+    lines = shown(HYBRID, layers=True).splitlines()
+    rows = [line.split() for line in lines if line[:1].isdigit() and "gated" in line]
+    assert [row[:2] for row in rows] == [["0-1", "recurrent"], ["2", "full"]]
+    assert (rows[0][3], rows[1][3]) == ("mamba2", "3/1×4")
+    assert "heads" in shown(RECURRENT, layers=True)
+
+
+def test_formats_of_the_weights() -> None:
+    text = shown("llama3-8b")
+    assert re.search(r"float8 +9\.081 GB = 8\.458 GiB", text)
+    assert re.search(r"int4 +5\.701 GB = 5\.309 GiB", text)
+    assert "bfloat16         " in shown("gpt2")  # published in float32
+
+
+def test_the_note_stands_at_the_most_common_kind() -> None:
+    turned = WINDOWED.replace("5*local, global", "2*local, 4*global")
+    assert re.search(r"4 global +above: the most common kind", shown(turned))
+    assert re.search(r"5 local +above: the most common kind", shown(WINDOWED))

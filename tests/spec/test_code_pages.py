@@ -11,6 +11,7 @@ from archc import resources
 from archc.analysis import build_report, compare_claims
 from archc.architecture import compile_text
 from archc.checkpoints.manifest import UnstorableError, build_manifest
+from archc.codegen import UngeneratedError, generate
 from archc.spec.diagnostics import Diagnostic, SpecError
 from archc.spec.source import read
 
@@ -19,7 +20,7 @@ PAGES = sorted(resources.folder("codes").glob("*.md"))
 FULL_SPEC = "archc: 1\n"
 
 # Codes that no compilation gives: their examples are tried one by one at the end of this file.
-ELSEWHERE = {"E002", "E209", "E301"}
+ELSEWHERE = {"E002", "E209", "E210", "E301"}
 
 # Their places are lines that both blocks have: where reading stopped, and the section that the kinds differ from.
 PLACED_ELSEWHERE = {"E001", "E207"}
@@ -123,6 +124,13 @@ def test_the_example_of_e209_has_no_place_in_its_family() -> None:
     with pytest.raises(UnstorableError, match="E209"):
         build_manifest(compile_text(found.yaml("Example")).architecture)
     assert build_manifest(compile_text(found.yaml("Instead")).architecture).table
+
+
+def test_the_example_of_e210_cannot_be_generated() -> None:
+    found = shipped("E210")
+    with pytest.raises(UngeneratedError, match=r"E210.*position\.kind: alibi"):
+        generate(compile_text(found.yaml("Example")).architecture)
+    assert generate(compile_text(found.yaml("Instead")).architecture)
 
 
 @pytest.mark.parametrize(("section", "holds"), [("Example", False), ("Instead", True)])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archc.architecture import compile_text
+from archc.codegen.plain import attention_of, ffn_of
 from archc.errors import UsageError
 from archc.parts.feed_forward import FeedForward
 from archc.spec.diagnostics import Diagnostic, SpecError
@@ -47,9 +50,9 @@ def problems(text: str, *overrides: str) -> list[Diagnostic]:
 def test_a_spec_without_mistakes_has_no_diagnostics() -> None:
     compiled = compile_text(SPEC)
     assert compiled.diagnostics == ()
-    assert compiled.architecture.final_norm.eps == 1e-6, "PyYAML alone reads 1e-6 as a text"
-    assert compiled.architecture.layers[0].mixer.head_dim == 8
-    assert compiled.architecture.layers[0].mixer.scale == 8**-0.5
+    assert compiled.loaded.spec.header.norm.eps == 1e-6, "PyYAML alone reads 1e-6 as a text"
+    assert attention_of(compiled.architecture.layers[0]).head_dim == 8
+    assert attention_of(compiled.architecture.layers[0]).scale == 8**-0.5
 
 
 def test_all_problems_at_once_with_their_places() -> None:
@@ -105,12 +108,12 @@ def test_what_is_said(old: str, new: str, code: str, said: str) -> None:
 
 def test_kinds_state_only_what_differs() -> None:
     local, plain, wide = compile_text(KINDS).architecture.layers
-    assert (local.mixer.window, plain.mixer.window, wide.mixer.window) == (8, None, 8)
-    assert local.mixer.rope is not None
-    assert local.mixer.rope.base == 500
-    assert local.mixer.rope.pairing == "half"
-    assert plain.mixer.rope is None
-    assert [layer.ffn.width for layer in (local, plain, wide)] == [80, 80, 100]
+    assert (attention_of(local).window, attention_of(plain).window, attention_of(wide).window) == (8, None, 8)
+    rope = attention_of(local).rope
+    assert rope is not None
+    assert (rope.base, rope.pairing) == (500, "half")
+    assert attention_of(plain).rope is None
+    assert [ffn_of(layer).width for layer in (local, plain, wide)] == [80, 80, 100]
     assert [layer.kind for layer in (local, plain, wide)] == ["local", "plain", "local+wide"]
 
 
@@ -170,8 +173,9 @@ def test_any_pattern_expands_or_says_where_it_fails(text: str) -> None:
 
 def test_overrides_win_and_keep_the_rest() -> None:
     changed = compile_text(SPEC, overrides=["attention.kv_heads=3", "norm.eps=1e-5"]).architecture
-    assert changed.layers[0].mixer.kv_heads == 3
-    assert changed.layers[0].mixer.heads == 6
+    assert attention_of(changed.layers[0]).kv_heads == 3
+    assert attention_of(changed.layers[0]).heads == 6
+    assert changed.final_norm is not None
     assert changed.final_norm.eps == 1e-5
 
 
@@ -185,8 +189,9 @@ def test_another_kind_keeps_the_fields_that_it_has_too() -> None:
 
 def test_null_removes_an_inherited_field() -> None:
     windowed = SPEC.replace("kv_heads: 2", "kv_heads: 2, window: 9")
-    assert compile_text(windowed).architecture.layers[0].mixer.window == 9
-    assert compile_text(windowed, overrides=["attention.window=null"]).architecture.layers[0].mixer.window is None
+    without = compile_text(windowed, overrides=["attention.window=null"])
+    assert attention_of(compile_text(windowed).architecture.layers[0]).window == 9
+    assert attention_of(without.architecture.layers[0]).window is None
 
 
 def test_an_override_that_changes_nothing_is_refused() -> None:
@@ -194,7 +199,7 @@ def test_an_override_that_changes_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match=r"changes nothing.*layers\.kinds\.local\.position\.base"):
         compile_text(everywhere, overrides=["position.base=3"])
     some = compile_text(KINDS, overrides=["ffn.width=90"]).architecture.layers
-    assert [layer.ffn.width for layer in some] == [90, 90, 100]
+    assert [ffn_of(layer).width for layer in some] == [90, 90, 100]
 
 
 @pytest.mark.parametrize("override", ["attention.kv_heads", "=3", "attention..heads=3", ".=3"])
@@ -241,3 +246,183 @@ def test_turning_and_scaling_are_checked_once_for_the_mixer_that_turns() -> None
     found = problems(SPEC, "attention.head_dim=3", scaling)
     assert [d.code for d in found] == ["E202"], "the pair that is left over is the cause"
     assert [d.code for d in problems(SPEC, "attention.head_dim=2", scaling)] == ["E206"]
+
+
+def scaled(kind: str, **fields: object) -> str:
+    inside = ", ".join(f"{name}: {value}" for name, value in fields.items())
+    return SPEC.replace("base: 10000", f"base: 10000, scaling: {{kind: {kind}, {inside}}}")
+
+
+@pytest.mark.parametrize(("fast", "slow"), [(1, 32), (4, 4)])
+def test_the_ramp_of_yarn_falls(fast: float, slow: float) -> None:
+    found = problems(scaled("yarn", factor=4, original_context=16, beta_fast=fast, beta_slow=slow))
+    assert [(d.code, d.path) for d in found] == [("E206", "position.scaling.beta_fast")]
+    assert compile_text(scaled("yarn", factor=4, original_context=16, beta_fast=32, beta_slow=1)).diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (scaled("yarn", factor=4, original_context=16, beta_slow="1e-308"), "E104"),
+        (scaled("longrope", original_context=1, short_factors="[1, 1, 1, 1]", long_factors="[2, 2, 2, 2]"), "E104"),
+        (scaled("longrope", original_context=9, short_factors="[1, 1, 1, 1]", long_factors="[2, 2, 2, 0]"), "E104"),
+    ],
+)
+def test_scalings_that_overflow_are_refused(text: str, code: str) -> None:
+    assert [d.code for d in problems(text)] == [code]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        scaled("yarn", factor=4, original_context=16, beta_fast="9e8", beta_slow="1e-9"),
+        scaled("longrope", original_context=2, short_factors="[1, 1, 1, 1]", long_factors="[2, 2, 2, 1e-9]"),
+    ],
+)
+def test_scalings_at_their_bounds_are_finite(text: str) -> None:
+    rope = attention_of(compile_text(text).architecture.layers[0]).rope
+    assert rope is not None
+    assert all(0 < frequency < float("inf") for frequency in rope.frequencies(64))
+    assert 1 <= rope.attention_factor < 10
+
+
+# ---------------------------------------------------------------- hostile and careless input
+
+
+def test_a_path_of_thousands_of_steps_is_wrong_usage() -> None:
+    with pytest.raises(UsageError, match="5000 steps"):
+        compile_text(SPEC, overrides=[".".join(["a"] * 5000) + "=1"])
+
+
+@pytest.mark.parametrize("place", ["header", "section", "kinds", "block"])
+def test_thousands_of_unknown_keys_take_no_time(place: str) -> None:
+    """50,000 keys, met again in every one of 50 kinds; one look for the nearest key takes about a millisecond."""
+    keys = ", ".join(f"k{number}" for number in range(50_000))
+    kinds = ", ".join(f"n{number}: {{attention: {{window: {number + 1}}}}}" for number in range(50))
+    layers = f"{{count: 50, kinds: {{{kinds}}}, pattern: '{', '.join(f'n{number}' for number in range(50))}'}}"
+    text = {
+        "header": SPEC + "\n".join(f"k{number}: 1" for number in range(50_000)),
+        "section": SPEC.replace("heads: 6", f"heads: 6, {keys}"),
+        "kinds": SPEC.replace("heads: 6", f"heads: 6, {keys}").replace("layers: 2", f"layers: {layers}"),
+        "block": f"{SPEC}block: [{{attention: {{}}, {keys}}}, {{ffn: {{}}}}]\n",
+    }[place]
+    before = time.process_time()
+    found = problems(text)
+    assert time.process_time() - before < 20
+    assert len(found) >= 50_000
+    assert {d.code for d in found} == {"E101"}
+
+
+def test_a_block_of_thousands_of_branches_is_refused() -> None:
+    found = problems(f"{SPEC}block: [{', '.join(['{ffn: {}}'] * 5000)}]\n")
+    assert [(d.code, d.message) for d in found] == [("E104", "block has 5000 branches")]
+
+
+def test_no_word_of_the_implementation_is_said() -> None:
+    for override in ("layers=0", "layers=many", "layers=[1]", "attention.bias=3", "embedding.scale=-1", "position=3"):
+        for found in problems(SPEC, override):
+            assert "Fields" not in f"{found.message} {found.mend}", override
+    (found,) = problems(SPEC, "layers=0")
+    assert found.mend == "it should be greater than 0"
+
+
+def test_a_key_is_suggested_once() -> None:
+    (found,) = problems(f"{SPEC}qqq: 1\n")
+    known = found.mend.removeprefix("known keys here: ").split(", ")
+    assert len(known) == len(set(known))
+    assert {"norm", "mixer", "block", "final_norm"} <= set(known)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing but words\n"])
+def test_an_empty_spec_is_told_how_to_begin(text: str) -> None:
+    (found,) = problems(text)
+    assert (found.code, found.mend) == ("E001", "start with archc: 1")
+    (valueless,) = problems(SPEC, "norm.eps= # nothing")
+    assert valueless.mend == "write null for no value"
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_an_unknown_kind_in_a_pattern_is_pointed_at(quote: str) -> None:
+    (found, *_) = problems(KINDS.replace("local, plain, local+wide", f"{quote}local, plain, local+widee{quote}"))
+    assert found.span is not None
+    assert found.span.text[found.span.column - 1 :].startswith("widee")
+    assert (found.span.length, found.mend) == (5, "did you mean 'wide'?")
+
+
+def test_an_unknown_kind_in_a_folded_pattern_is_pointed_at_as_a_whole() -> None:
+    (found, *_) = problems(KINDS.replace("local, plain, local+wide", "local,\n    plain, wide,\n    localle"))
+    assert found.span is not None
+    assert found.span.text[found.span.column - 1 :] == "local,"
+
+
+# ---------------------------------------------------------------- branches
+
+
+BLOCK = f"{SPEC}block: [{{ffn: {{width: 30}}, norm: {{eps: 1e-3}}}}, {{attention: {{}}}}, {{ffn: {{}}, shared: end}}]\n"
+
+
+def test_a_block_lists_the_branches() -> None:
+    """What a branch states is merged over the section of the same name; what is shared is counted once."""
+    architecture = compile_text(BLOCK).architecture
+    first, second = architecture.layers
+    assert first == second
+    assert [slot for branch in first.branches for slot, _ in branch.parts] == ["ffn", "attention", "ffn_2"]
+    assert [branch.pre_norm.eps for branch in first.branches if branch.pre_norm] == [1e-3, 1e-6, 1e-6]
+    assert [part.width for part in first.parts() if isinstance(part, FeedForward)] == [30, 80]
+    ends = [tensor.name for tensor in architecture.tensors() if "end" in tensor.name]
+    assert ends == [
+        "shared.end.ffn_2_norm.weight",
+        *(f"shared.end.ffn_2.{name}.weight" for name in ("gate", "up", "down")),
+    ]
+
+
+def test_a_kind_may_state_its_branches() -> None:
+    text = SPEC.replace(
+        "layers: 2", "layers: {count: 2, kinds: {one: {block: [{ffn: {}}]}, two: null}, pattern: 'one, two'}"
+    )
+    one, two = compile_text(text).architecture.layers
+    assert ([branch.slot for branch in one.branches], one.mixer) == (["ffn"], None)
+    assert [branch.slot for branch in two.branches] == ["attention", "ffn"]
+
+
+@pytest.mark.parametrize(
+    ("block", "code", "path"),
+    [
+        ("3", "E103", "block"),
+        ("[]", "E103", "block"),
+        ("[3]", "E103", "block"),
+        ("[{}]", "E102", "block"),
+        ("[{ffn: null}]", "E103", "ffn"),
+        ("[{ffn: {widht: 3}}]", "E101", "ffn.widht"),
+        ("[{fnn: {}, attention: {}}]", "E101", "fnn"),
+        ("[{ffn: {}, shared: Two}]", "E104", "shared"),
+        ("[{ffn: {}}, {attention: {kv_heads: 4}}]", "E201", "attention.kv_heads"),
+        ("[{attention: {}, residual: {branch: 0}}]", "E104", "residual.branch"),
+    ],
+)
+def test_a_wrong_block_is_refused_at_its_place(block: str, code: str, path: str) -> None:
+    found = problems(f"{SPEC}block: {block}\n")
+    assert [(d.code, d.path) for d in found] == [(code, path)]
+    assert found[0].span is not None
+    assert found[0].span.line == 13
+
+
+def test_an_override_that_no_branch_takes_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"ffn\.width changes nothing: no branch of block takes it"):
+        compile_text(SPEC + "block: [{ffn: {width: 7}}]\n", overrides=["ffn.width=9"])
+    changed = compile_text(BLOCK, overrides=["ffn.width=9"]).architecture.layers[0]
+    assert [part.width for part in changed.parts() if isinstance(part, FeedForward)] == [30, 9]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "slots"),
+    [(["attention=null"], ["ffn"]), (["ffn=null"], ["attention"]), (["attention=null", "position=null"], ["ffn"])],
+)
+def test_a_layer_may_lack_a_part(overrides: list[str], slots: list[str]) -> None:
+    layer = compile_text(SPEC, overrides=overrides).architecture.layers[0]
+    assert [branch.slot for branch in layer.branches] == slots
+
+
+def test_a_layer_without_parts_is_none() -> None:
+    found = problems(SPEC, "attention=null", "ffn=null")
+    assert [(d.code, d.message) for d in found] == [("E102", "the layer has no part")]

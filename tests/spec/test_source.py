@@ -390,24 +390,24 @@ REFUSED = [
     # Tags
     ("a: !!python/object/apply:os.system [id]", "E004", 1, 4, "a: ['!!python/object/apply:os.system']"),
     ("a: !!python/name:os.system", "E004", 1, 4, "a: os.system"),
-    ("a: !!set {x}", "E004", 1, 4, "a: !!map {x}"),
-    ("a: !!binary aGk=", "E004", 1, 4, "a: !!str aGk="),
+    ("a: !!set {x}", "E004", 1, 4, "a: {x: null}"),
+    ("a: !!binary aGk=", "E004", 1, 4, "a: aGk="),
     ("a: !!timestamp 2024-01-01", "E004", 1, 4, "a: 2024-01-01"),
     ("a: !mine 1", "E004", 1, 4, "a: '!mine 1'"),
-    ("a: ! 1", "E004", 1, 4, "a: !!int 1"),
-    ("a: !<tag:yaml.org,2002:python/none> 1", "E004", 1, 4, "a: !<tag:yaml.org,2002:int> 1"),
-    ("%TAG ! tag:yaml.org,2002:python/\n---\n!none 1", "E004", 3, 1, "%TAG ! tag:yaml.org,2002:\n---\n!int 1"),
-    ("!no!handle 1", "E004", 1, 1, "!!int 1"),
-    ("!!x a: 1", "E004", 1, 1, "!!str a: 1"),
-    ("!!int x", "E004", 1, 1, "!!int 5"),
-    ("!!bool 1", "E004", 1, 1, "!!bool true"),
-    ("!!int true", "E004", 1, 1, "!!int '5'"),
-    ("!!float '1x'", "E004", 1, 1, "!!float 1"),
-    ("!!null 0", "E004", 1, 1, "!!null ~"),
-    ("!!map [1]", "E004", 1, 1, "!!seq [1]"),
-    ("!!seq {a: 1}", "E004", 1, 1, "!!map {a: 1}"),
-    ("!!map x", "E004", 1, 1, "!!str x"),
-    ("!!int [1]", "E004", 1, 1, "[!!int 1]"),
+    ("a: ! 1", "E004", 1, 4, "a: 1"),
+    ("a: !<tag:yaml.org,2002:python/none> 1", "E004", 1, 4, "a: 1"),
+    ("%TAG ! tag:yaml.org,2002:python/\n---\n!none 1", "E004", 3, 1, "%TAG ! tag:yaml.org,2002:\n---\n1"),
+    ("!no!handle 1", "E004", 1, 1, "1"),
+    ("!!x a: 1", "E004", 1, 1, "a: 1"),
+    # Those of plain data too: quotes say the same in fewer words
+    ("!!int 5", "E004", 1, 1, "5"),
+    ("a: !!str 1", "E004", 1, 4, "a: '1'"),
+    ("a: !!float '1'", "E004", 1, 4, "a: 1.0"),
+    ("a: !<tag:yaml.org,2002:int> 1", "E004", 1, 4, "a: 1"),
+    ("[1, !!bool true]", "E004", 1, 5, "[1, true]"),
+    ("!!str a: 1", "E004", 1, 1, "a: 1"),
+    ("!!map {a: 1}", "E004", 1, 1, "{a: 1}"),
+    ("!!seq [1]", "E004", 1, 1, "[1]"),
     # Anchors, aliases, merge keys
     ("a: &x 1", "E005", 1, 4, "a: '&x 1'"),
     ("a: &x [1]", "E005", 1, 4, "a: [1]"),
@@ -426,7 +426,6 @@ REFUSED = [
     ("a: .nan", "E007", 1, 4, "a: '.nan'"),
     ("a: [1, -.inf]", "E007", 1, 8, "a: [1, -.5]"),
     ("1e999: 1", "E007", 1, 1, "'1e999': 1"),
-    ("!!float .inf", "E007", 1, 1, "!!float .5"),
     # Characters
     ("a: x\0y", "E002", 1, 5, 'a: "x\\0y"'),
     ("a: \x1b[2J", "E002", 1, 4, 'a: "\\e[2J"'),
@@ -446,14 +445,6 @@ def test_refused(text: str, code: str, line: int, column: int, fine: str) -> Non
 def test_nonsense_between_the_lines(text: str) -> None:
     """Where exactly depends on the parser."""
     assert codes(text) == {"E001"}
-
-
-def test_tags_of_the_core_schema_choose_the_type() -> None:
-    text = "[!!str 1, !!str null, !!int '5', !!float 1, !!float '1e3', !!bool 'true', !!null '', !!str ]"
-    value = plain(text)
-    assert value == ["1", "null", 5, 1.0, 1000.0, True, None, ""]
-    assert isinstance(value, list)
-    assert [type(item) for item in value] == [str, str, int, float, float, bool, type(None), str]
 
 
 def test_good_escapes() -> None:

@@ -12,6 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from archc.architecture import Architecture, compile_spec
+from archc.codegen.plain import attention_of, ffn_of
 from archc.parts.experts import Experts
 from archc.spec.load import shipped_names
 
@@ -396,8 +397,9 @@ def reference_fields(name: str) -> dict[str, object]:
 
 def fields(architecture: Architecture) -> dict[str, object]:
     """The same of an Architecture."""
-    first, ffn = architecture.layers[0].mixer, architecture.layers[0].ffn
+    first, ffn = attention_of(architecture.layers[0]), ffn_of(architecture.layers[0])
     norm = architecture.final_norm
+    assert norm is not None
     return {
         "vocab_size": architecture.vocab_size,
         "hidden_size": architecture.hidden_size,
@@ -412,10 +414,10 @@ def fields(architecture: Architecture) -> dict[str, object]:
         "heads": first.heads,
         "kv_heads": first.kv_heads,
         "head_dim": first.head_dim,
-        "scale": [layer.mixer.scale for layer in architecture.layers],
-        "window": [layer.mixer.window for layer in architecture.layers],
+        "scale": [attention_of(layer).scale for layer in architecture.layers],
+        "window": [attention_of(layer).window for layer in architecture.layers],
         "top_k": ffn.top_k if isinstance(ffn, Experts) else None,
-        "renormalize": ffn.renormalize if isinstance(ffn, Experts) else None,
+        "renormalize": ffn.router.renormalize if isinstance(ffn, Experts) else None,
         "softcaps": (first.softcap, architecture.head.softcap),
     }
 
@@ -434,7 +436,7 @@ def reference_frequencies(name: str) -> list[list[float]]:
 
 def frequencies(architecture: Architecture) -> list[list[float]]:
     """The same of an Architecture."""
-    ropes = [layer.mixer.rope for layer in architecture.layers]
+    ropes = [attention_of(layer).rope for layer in architecture.layers]
     return [rope.frequencies() for rope in ropes if rope is not None]
 
 

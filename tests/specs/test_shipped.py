@@ -7,6 +7,7 @@ import pytest
 from archc import resources
 from archc.analysis import build_report, compare_claims
 from archc.architecture import Architecture, compile_spec, compile_text
+from archc.codegen.plain import attention_of, ffn_of
 from archc.spec.diagnostics import Level, SpecError
 from archc.spec.load import shipped_names
 
@@ -86,7 +87,7 @@ def test_size_is_the_published_integer(name: str, size: int) -> None:
 
 @pytest.mark.parametrize(("name", "size"), PUBLISHED_SIZES.items())
 def test_one_more_channel_is_another_size(name: str, size: int) -> None:
-    width = compile_spec(name).architecture.layers[0].ffn.width
+    width = ffn_of(compile_spec(name).architecture.layers[0]).width
     assert total(compile_spec(name, [f"ffn.width={width + 1}"]).architecture) != size
 
 
@@ -127,8 +128,15 @@ def test_a_rung_swaps_what_it_is_named_for(rung: str, swapped: set[str]) -> None
     first = compile_spec("ladder/gpt2-style").loaded
     other = compile_spec(f"ladder/{rung}").loaded
     (before,), (after,) = first.spec.kinds.values(), other.spec.kinds.values()
-    sections = type(before).model_fields
-    assert {name for name in sections if getattr(before, name) != getattr(after, name)} == swapped
+    (one, two), (other_one, other_two) = before.branches, after.branches
+    found = {
+        "norm": one.norm != other_one.norm,
+        "position": one.position != other_one.position,
+        "attention": one.parts != other_one.parts,
+        "ffn": two.parts != other_two.parts,
+        "residual": one.residual != other_one.residual,
+    }
+    assert {name for name, differs in found.items() if differs} == swapped
     headers = first.spec.header, other.spec.header
     ignored = {"name", "norm", "published"}
     assert headers[0].model_dump(exclude=ignored) == headers[1].model_dump(exclude=ignored)
@@ -149,13 +157,13 @@ def test_cache_per_token_is_the_published_figure(name: str, elements: int) -> No
 
 
 def cache_per_token(architecture: Architecture) -> int:
-    return sum(layer.mixer.cache().elements for layer in architecture.layers)
+    return sum(int(cache.growth) for part in architecture.parts() for cache in part.caches())
 
 
 def test_gemma_looks_back_through_windows_in_fifteen_of_eighteen_layers() -> None:
     layers = compile_spec("gemma3-270m").architecture.layers
-    assert [layer.mixer.window for layer in layers] == [512, 512, 512, 512, 512, None] * 3
-    bases = [layer.mixer.rope.base for layer in layers if layer.mixer.rope]
+    assert [attention_of(layer).window for layer in layers] == [512, 512, 512, 512, 512, None] * 3
+    bases = [rope.base for layer in layers if (rope := attention_of(layer).rope)]
     assert bases == [10_000, 10_000, 10_000, 10_000, 10_000, 1_000_000] * 3
 
 

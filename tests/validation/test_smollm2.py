@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from archc.validation.parity import Baseline, judge, measure
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import derive_probes
 from archc.validation.reference import Reference
-from archc.validation.text import text_loss
+from archc.validation.text import read_tokens, text_loss
 
 WEIGHTS = checkpoint_folder("smollm2-135m")
 TEXT = resources.folder("validators") / "texts" / "ferry.txt"
@@ -71,7 +71,7 @@ def measured() -> Measured:
     reference = Reference(WEIGHTS)
     probes, _ = derive_probes(compile_spec("smollm2-135m").architecture)
     short = [probe for probe in probes if probe.tokens <= 64]
-    return Measured(reference, measure(reference, short, False, lambda _step: None)[0])
+    return Measured(reference, measure(reference, short, lambda _step: None)[0])
 
 
 # The published effect on the loss: its sign and rough size. Of the right field's twin, nothing.
@@ -89,11 +89,13 @@ def measured() -> Measured:
 )
 def test_one_wrong_field(measured: Measured, override: str, least: float, most: float) -> None:
     right = override == "position.pairing=half"
-    port = GeneratedPort(compile_spec("smollm2-135m", [override]).architecture, WEIGHTS)
-    results = [judge(baseline, port.logits(baseline.probe)) for baseline in measured.baselines]
+    architecture = compile_spec("smollm2-135m", [override]).architecture
+    port = GeneratedPort(architecture, WEIGHTS)
+    results = [judge(measured.reference, baseline, port.logits(baseline.probe)) for baseline in measured.baselines]
     # Far positions have a floor of their own, under which the smallest mistakes hide: one probe that sees is enough.
     failed = [result.probe.name for result in results if not result.passed]
     assert bool(failed) != right, failed
-    loss = text_loss(measured.reference, port, WEIGHTS, TEXT, 256)
-    assert loss is not None
+    tokens = read_tokens(architecture, WEIGHTS, TEXT)
+    assert tokens is not None
+    loss = text_loss(measured.reference, port, replace(tokens, ids=tokens.ids[:256]))
     assert least <= loss.change <= most

@@ -1,0 +1,61 @@
+"""Asks every rule about a compiled spec, and finds the places of what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from archc.advice.idle import idle_fields
+from archc.advice.rules import BRANCH_RULES, MODEL_RULES
+from archc.architecture.build import Compiled
+from archc.parts.base import Finding
+from archc.spec.diagnostics import Diagnostic, Level
+from archc.spec.source import Node
+from archc.spec.validate import at_path
+
+_LEVELS: Final = {"W": Level.WARNING, "N": Level.NOTE}
+
+
+def advise(compiled: Compiled) -> list[Diagnostic]:
+    """Warnings and notes about a design, each with its place; what is true of several kinds of layer is said once."""
+    found: dict[tuple[str, str], Diagnostic] = {}
+    for finding, trees in _findings(compiled):
+        found.setdefault((finding.code, finding.message), _located(finding, trees))
+    return list(found.values())
+
+
+def _findings(compiled: Compiled) -> Iterator[tuple[Finding, Sequence[Node]]]:
+    """Every finding, with the trees that its path may start from."""
+    architecture, loaded = compiled.architecture, compiled.loaded
+    for ask in MODEL_RULES:
+        for finding in ask(architecture):
+            yield finding, (loaded.root, *loaded.kind_roots.values())
+    for layer, _ in architecture.distinct:
+        kind = loaded.kind_roots[layer.kind]
+        for number, branch in enumerate(layer.branches):
+            written = kind.find(("block", number))
+            for rule in BRANCH_RULES:
+                for finding in rule(architecture, branch):
+                    yield finding, (written, kind)
+    for finding in idle_fields(compiled):
+        yield finding, (loaded.root,)
+
+
+def _located(finding: Finding, trees: Sequence[Node]) -> Diagnostic:
+    tree = max(trees, key=lambda tree: _reach(tree, finding.path))
+    return Diagnostic(
+        code=finding.code,
+        level=_LEVELS[finding.code[0]],
+        message=finding.message,
+        mend=finding.mend,
+        span=at_path(tree, finding.path),
+        path=".".join(finding.path),
+    )
+
+
+def _reach(tree: Node, path: Sequence[str]) -> int:
+    """Steps of the path that the tree has."""
+    steps = 0
+    while steps < len(path) and tree.is_mapping and tree.find(path[steps : steps + 1]) is not tree:
+        tree, steps = tree.find(path[steps : steps + 1]), steps + 1
+    return steps

@@ -1,0 +1,102 @@
+"""Values of a spec that nothing reads: every layer states its own, or what they describe is not there.
+
+Someone who changes such a value changes nothing, and will not be told so by any figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from archc.architecture.build import Compiled
+from archc.architecture.model import Branch
+from archc.parts.base import Finding
+from archc.spec.diagnostics import Span
+from archc.spec.language import SECTIONS
+from archc.spec.load import LoadedSpec
+from archc.spec.sections import ReadBranch, read_layer
+from archc.spec.source import Node
+
+_OF_FINAL_NORM = ("final_norm_eps", "final_norm_bias")
+
+
+def idle_fields(compiled: Compiled) -> Iterator[Finding]:
+    """Sections and fields that no layer uses, as large as they can be named, and header fields without effect."""
+    root, header = compiled.loaded.root, compiled.loaded.spec.header
+    used, placed = _used(compiled)
+    written = _mapping(root)
+    for section in SECTIONS:
+        if section in written:
+            yield from _idle(written[section], (section,), used, placed)
+    kinds = _mapping(_mapping(written["layers"]).get("kinds"))
+    for name, kind in kinds.items():
+        for section, node in _mapping(kind).items():
+            yield from _idle(node, ("layers", "kinds", name, section), used, placed)
+    for name in _OF_FINAL_NORM:
+        if name in written and not header.final_norm:
+            yield _finding((name,), "there is no final norm")
+
+
+def _idle(node: Node, path: tuple[str, ...], used: set[Span], placed: bool) -> Iterator[Finding]:
+    """The highest mappings and values at or below `node` in which nothing is used."""
+    leaves = set(_leaves(node))
+    if not leaves or leaves <= used:
+        return
+    if leaves & used:
+        for name, child in _mapping(node).items():
+            yield from _idle(child, (*path, name), used, placed)
+    elif "position" in path and not placed:
+        yield _finding(path, "no layer has a mixer that takes positions")
+    else:
+        yield _finding(path, "every layer that could take it states its own")
+
+
+def _finding(path: tuple[str, ...], reason: str) -> Finding:
+    return Finding("W404", path, f"{'.'.join(path)} has no effect: {reason}", "remove it, or what stands in its way")
+
+
+def _used(compiled: Compiled) -> tuple[set[Span], bool]:
+    """The places of all values that some branch is built from, and whether any branch takes positions."""
+    used, placed = _of_header(compiled.loaded), False
+    layers = {layer.kind: layer for layer, _ in compiled.architecture.distinct}
+    for kind, root in compiled.loaded.kind_roots.items():
+        for read, branch in zip(read_layer(root), layers[kind].branches, strict=True):
+            takes = _takes_position(read, branch)
+            placed |= takes
+            for name, node in _mapping(read.root).items():
+                if name != "position" or takes:
+                    used.update(_leaves(node))
+        used.update(_leaves(_mapping(root).get("block")))
+    return used, placed
+
+
+def _of_header(loaded: LoadedSpec) -> set[Span]:
+    """What the norms of both ends are built from, whatever the layers state."""
+    norm = _mapping(loaded.root.find(("norm",)))
+    return {span for name, node in norm.items() if name != "placement" for span in _leaves(node)}
+
+
+def _takes_position(read: ReadBranch, branch: Branch) -> bool:
+    """Whether positions act in the branch: by a table at the embedding, or in one of its parts."""
+    if getattr(read.fields.get("position"), "kind", "none") not in ("rope", "alibi"):
+        return True
+    acting = ("rope", "alibi")
+    return any(getattr(part, name, None) is not None for _, part in branch.parts for name in acting)
+
+
+def _leaves(node: Node | None) -> Iterator[Span]:
+    """The places of all values; a null says that there is none, which is no value."""
+    if node is None or node.value is None:
+        return
+    children: tuple[Node, ...] = ()
+    if isinstance(node.value, Mapping):
+        children = tuple(node.value.values())
+    elif isinstance(node.value, tuple):
+        children = node.value
+    else:
+        yield node.span
+    for child in children:
+        yield from _leaves(child)
+
+
+def _mapping(node: Node | None) -> Mapping[str, Node]:
+    return node.value if node is not None and isinstance(node.value, Mapping) else {}

@@ -1,0 +1,46 @@
+"""`archc compare`: the figures of several specs side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archc.cli.options import count, dtype_options, json_option
+from archc.cli.output import emit_json, print_diagnostics
+
+HELP = """Print the figures of several specs side by side: shape, parameters, cache, weights, FLOPs.
+
+\b
+Examples:
+  archc compare gpt2 qwen3-0.6b llama3-8b
+  archc compare llama3-8b my-model.yaml --context 8192
+  archc compare llama3-8b llama3-70b --json | jq '.reports[].params.total'
+"""
+
+
+@click.command("compare", help=HELP)
+@click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
+@click.option("--context", type=count, metavar="N", help="Tokens in the cache; every spec's own context unless given.")
+@click.option("--batch", type=count, default="1", metavar="N", help="Sequences in the cache; 1 unless given.")
+@dtype_options
+@json_option
+def command(specs: tuple[str, ...], json_target: str | None, force: bool, **sizes: Any) -> None:
+    """Print or write the table; `sizes` are the options that `build_report` has too."""
+    from archc.analysis import build_report
+    from archc.architecture import compile_spec
+    from archc.render.compare import compared_rows, print_compared
+
+    reports = []
+    for spec in specs:
+        compiled = compile_spec(spec)
+        print_diagnostics(compiled.diagnostics)
+        reports.append(build_report(compiled.architecture, **sizes))
+    rows = compared_rows(reports)
+    if json_target is not None:
+        table = [{"label": label, "values": cells} for label, cells in rows]
+        emit_json({"reports": reports, "rows": table}, json_target, force=force)
+        return
+    from archc.render.terminal import console
+
+    print_compared([report["name"] for report in reports], rows, console())

@@ -1,0 +1,97 @@
+"""Values that a key of a config could have to make a field what it should be.
+
+A key is seldom more than a simple function away from the field: the number itself, its inverse, a power, a product or
+quotient with a size; a switch; a name; one entry for each layer, or the numbers of the layers that are of one kind.
+What is proposed here is only ever a guess: `solve` keeps what importing confirms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf, isfinite, nextafter
+from typing import Any, Final
+
+from archc.exporting.outline import Difference, Outline
+from archc.families.common import ACTIVATIONS
+
+_POWERS: Final = (1, -1, -2, 2, -0.5, 0.5)
+_NEAR: Final = 12
+"""Digits of a short number that may have been meant by a long one: 8, not 8.000000000000002."""
+
+
+def for_key(current: object, wrong: Sequence[Difference], wanted: Outline, sizes: Sequence[float]) -> Iterator[object]:
+    """Values for a key that is now `current`, where the fields in `wrong` depend on it.
+
+    `sizes` are the numbers that fields may be multiples or fractions of.
+    """
+    goals = list(dict.fromkeys(difference.wanted for difference in wrong if _plain(difference.wanted)))
+    if isinstance(current, bool):
+        yield not current
+    if isinstance(current, str) or current is None:
+        for goal in goals:
+            if isinstance(goal, str):
+                yield goal
+                yield from (name for name, meaning in ACTIVATIONS.items() if meaning == goal)
+    if not isinstance(current, (str, list, tuple, dict)):
+        for goal in goals:
+            if isinstance(goal, (int, float)) and not isinstance(goal, bool):
+                yield from _numbers(goal, sizes, whole=isinstance(current, int))
+        yield from (None, False, True) if current is None else ()
+        if isinstance(current, (int, float)) and not isinstance(current, bool):
+            yield from (0, 1, *_bounds(wrong, len(wanted.layers)))
+        yield None
+    if isinstance(current, (list, tuple)) or current is None:
+        yield from _lists(current, wrong, wanted)
+
+
+def _plain(value: object) -> bool:
+    return isinstance(value, (int, float, str))
+
+
+def _numbers(goal: float, sizes: Sequence[float], *, whole: bool) -> Iterator[float]:
+    """A number, and what it could be made of."""
+    found: list[float] = [goal]
+    for size in dict.fromkeys(sizes):
+        if size:
+            found += (goal / size, goal * size, size / goal if goal else goal, goal - size)
+    for power in _POWERS:
+        if goal > 0:
+            found.append(goal**power)
+    for size in dict.fromkeys(sizes):
+        if size > 0 and goal > 0:
+            found += ((goal / size) ** -2, (goal * size) ** -2, goal * size**0.5)
+    for value in dict.fromkeys(found):
+        if not isfinite(value) or abs(value) > 1e18:
+            continue
+        if abs(value - round(value)) < 1e-9 * max(1, abs(value)):
+            yield round(value)
+        if not whole:
+            short = float(f"{value:.{_NEAR}g}")
+            yield from dict.fromkeys((short, float(value), nextafter(value, inf), nextafter(value, -inf)))
+
+
+def _bounds(wrong: Sequence[Difference], layers: int) -> Iterator[int]:
+    """Where layers change their kind, and how far apart."""
+    numbers = sorted({difference.layer for difference in wrong if difference.layer is not None})
+    if numbers:
+        others = sorted(set(range(layers)) - set(numbers))
+        yield from dict.fromkeys((numbers[0], numbers[-1] + 1, len(numbers), len(others), *others[:1]))
+        yield from range(2, min(layers, 9))
+
+
+def _lists(current: Any, wrong: Sequence[Difference], wanted: Outline) -> Iterator[list[object]]:
+    """A value for every layer, or the numbers of the layers that are alike."""
+    count = len(wanted.layers)
+    for path in dict.fromkeys(difference.path for difference in wrong if difference.layer is not None):
+        column = [wanted.at(layer, path) for layer in range(count)]
+        if all(isinstance(value, (int, float)) for value in column):
+            yield column
+        for value in dict.fromkeys(map(repr, column)):
+            alike = [layer for layer, other in enumerate(column) if repr(other) == value]
+            yield list(alike)
+            yield [int(layer in alike) for layer in range(count)]
+    if current and len(current) != count:
+        for place, entry in enumerate(current):
+            for goal in dict.fromkeys(d.wanted for d in wrong if _plain(d.wanted) and not isinstance(d.wanted, str)):
+                if isinstance(entry, (int, float)):
+                    yield [*current[:place], float(goal), *current[place + 1 :]]  # type: ignore[arg-type]

@@ -1,0 +1,236 @@
+"""Finds the config that imports as a spec, by trying values for the keys that its fields are read from."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any, Final
+
+from archc.architecture import Compiled, compile_text
+from archc.errors import ArchcError
+from archc.exporting.candidates import for_key
+from archc.exporting.outline import Difference, Outline, differences, outline, same_model
+from archc.exporting.trace import Place, Trace, trace
+from archc.exporting.writers import seeds
+from archc.families import family
+from archc.importing.convert import convert
+from archc.importing.resolve import reference, resolve
+
+Config = dict[str, Any]
+_ROUNDS: Final = 12
+_TRIES: Final = 60
+"""Values that are tried for a key, for one field."""
+_SWITCHES: Final = 4
+_ENTRIES: Final = 64
+"""Ways to give every kind of layer its entry in a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A config, and in what the spec that it imports as is not the wanted one."""
+
+    config: Config
+    wrong: tuple[Difference, ...]
+    problem: str | None = None
+    """Why it imports as no spec at all."""
+
+    @property
+    def distance(self) -> float:
+        """How far it is from the wanted spec; 0 is there."""
+        return float("inf") if self.problem is not None else len(self.wrong)
+
+
+class Search:
+    """The search for one spec. What has been tried is remembered."""
+
+    def __init__(self, wanted: Compiled, model_type: str) -> None:
+        self.wanted = wanted
+        self.goal = outline(wanted)
+        self.model_type = model_type
+        self._known: dict[str, Attempt] = {}
+
+    def attempt(self, config: Config) -> Attempt:
+        """Import a config and compare."""
+        key = json.dumps(config, sort_keys=True, default=repr)
+        if key not in self._known:
+            self._known[key] = self._attempt(config)
+        return self._known[key]
+
+    def _attempt(self, config: Config) -> Attempt:
+        try:
+            found = compile_text(convert(copy.deepcopy(config), "model").text)
+        except (ArchcError, RecursionError) as error:
+            return Attempt(config, (), str(error))
+        if same_model(self.wanted.architecture, found.architecture):
+            return Attempt(config, ())
+        wrong = differences(self.goal, outline(found))
+        return Attempt(config, tuple(wrong) or (Difference(None, "the model", None, None),))
+
+    def run(self, bare: Config, start: Config) -> Attempt:
+        """The nearest config that is found. `bare` is one that the reference reads; `start` is known to be needed."""
+        best = min((self.attempt({**self._stated(bare), **start}), self.attempt(start)), key=lambda a: a.distance)
+        for _ in range(_ROUNDS):
+            before = best.config
+            best = self._better(best, [self._stated(best.config)])
+            if best.distance:
+                best = self._tried(best)
+            if not best.distance or best.config == before:
+                break
+        return best
+
+    def _traces(self, config: Config) -> tuple[Any, list[Trace]]:
+        resolved, _, _ = resolve(copy.deepcopy(config))
+        return resolved, trace(resolved, family(self.model_type).config, _layers(resolved))
+
+    def _stated(self, config: Config) -> Config:
+        """A config in which every key that is a field of the spec has its value."""
+        try:
+            resolved, traces = self._traces(config)
+        except ArchcError:
+            return config
+        changed = copy.deepcopy(config)
+        values: dict[Place, list[object]] = {}
+        for found in traces:
+            if found.direct and (found.layer is None or found.layer < len(self.goal.layers)):
+                value = self.goal.at(found.layer, found.path)
+                if value is not None:
+                    values.setdefault(found.reads[0], []).append(value)
+        for place, wanted in values.items():
+            put(changed, resolved, place, max(wanted, key=wanted.count))
+        return changed
+
+    def _better(self, best: Attempt, configs: Iterable[Config]) -> Attempt:
+        """The first of some configs that is nearer, or `best`."""
+        for config in configs:
+            found = self.attempt(config)
+            if found.distance < best.distance:
+                return found
+        return best
+
+    def _tried(self, best: Attempt) -> Attempt:
+        """One value after another, field by field, as long as it helps."""
+        seen: set[tuple[str, str]] = set()
+        while best.distance:
+            try:
+                resolved, traces = self._traces(best.config)
+            except ArchcError:
+                return best
+            best = self._better(best, seeds(best.config, resolved, self.goal))
+            todo = next((d for d in best.wrong if (d.path, repr(d.wanted)) not in seen), None)
+            if todo is None:
+                return best
+            seen.add((todo.path, repr(todo.wanted)))
+            found = self._mended(best, todo, resolved, traces)
+            if found.distance < best.distance:
+                best = found
+        return best
+
+    def _mended(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> Attempt:
+        concerned = [t for t in traces if (t.layer == todo.layer or t.layer is None or todo.layer is None)]
+        concerned = sorted((t for t in concerned if t.concerns(todo.path)), key=lambda t: -len(t.path))
+        places = list(dict.fromkeys(place for t in concerned for place in t.reads))
+        sizes = [v for v in (read(resolved, place) for place in places) if _is_number(v)]
+        sizes += [v for v in self.goal.header.values() if _is_number(v)]
+        wrong = [d for d in best.wrong if d.path == todo.path]
+        for place in places:
+            current = read(resolved, place)
+            found = self._better(best, self._lists(best, resolved, place, current))
+            if found is not best:
+                return found
+            tries = islice(for_key(current, wrong, self.goal, sizes), _TRIES)
+            found = self._better(best, (with_value(best.config, resolved, place, value) for value in tries))
+            if found is not best:
+                return found
+        return self._better(best, _switched(best.config, resolved, places))
+
+    def _lists(self, best: Attempt, resolved: Any, place: Place, current: object) -> Iterator[Config]:
+        """A list with an entry for every layer: the entry that suits each best, tried on all at once."""
+        count = len(self.goal.layers)
+        if not isinstance(current, (list, tuple)) or len(current) != count:
+            return
+        pool = _entries(current)
+        scores: list[tuple[object, dict[int | None, int]]] = []
+        for entry in pool:
+            found = self.attempt(with_value(best.config, resolved, place, [entry] * count))
+            if found.problem is None:
+                scores.append((entry, _by_layer(found.wrong)))
+        if scores:
+            choice = [min(scores, key=lambda s, n=layer: s[1].get(n, 0))[0] for layer in range(count)]  # type: ignore[misc]
+            yield with_value(best.config, resolved, place, choice)
+        kinds = list(dict.fromkeys(id(layer) for layer in self.goal.layers))
+        if len(pool) ** len(kinds) <= _ENTRIES:
+            for ways in product(pool, repeat=len(kinds)):
+                of_kind = dict(zip(kinds, ways, strict=True))
+                yield with_value(best.config, resolved, place, [of_kind[id(layer)] for layer in self.goal.layers])
+
+
+def _by_layer(wrong: Iterable[Difference]) -> dict[int | None, int]:
+    found: dict[int | None, int] = {}
+    for difference in wrong:
+        found[difference.layer] = found.get(difference.layer, 0) + 1
+    return found
+
+
+def _entries(current: Sequence[object]) -> list[object]:
+    """What may stand in a list that has an entry for every layer."""
+    if all(isinstance(entry, str) for entry in current):
+        known = reference("transformers.configuration_utils")
+        alternatives = next(
+            group
+            for group in (known.ALLOWED_MLP_LAYER_TYPES, known.ALLOWED_LAYER_TYPES)
+            if set(current) <= set(group) or group is known.ALLOWED_LAYER_TYPES
+        )
+        return list(dict.fromkeys((*current, *alternatives)))
+    if all(isinstance(entry, bool) for entry in current):
+        return [True, False]
+    return list(dict.fromkeys((*current, 0, 1)))
+
+
+def _switched(config: Config, resolved: Any, places: Sequence[Place]) -> Iterator[Config]:
+    """Several switches turned at once."""
+    switches = [place for place in places if isinstance(read(resolved, place), bool)][:_SWITCHES]
+    for values in product((False, True), repeat=len(switches)) if len(switches) > 1 else ():
+        changed = config
+        for place, value in zip(switches, values, strict=True):
+            changed = with_value(changed, resolved, place, value)
+        yield changed
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _layers(resolved: Any) -> int:
+    found = resolved.num_hidden_layers
+    return found if isinstance(found, int) else 1
+
+
+def read(resolved: Any, place: Place) -> Any:
+    """What a resolved config has at a place; None for nothing."""
+    found = resolved
+    for key in place:
+        found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
+    return found
+
+
+def with_value(config: Config, resolved: Any, place: Place, value: object) -> Config:
+    """A config with one value changed."""
+    changed = copy.deepcopy(config)
+    put(changed, resolved, place, value)
+    return changed
+
+
+def put(config: Config, resolved: Any, place: Place, value: object) -> None:
+    """Give a config a value; a section that it does not state is first written as it is resolved."""
+    inside = config
+    for depth, key in enumerate(place[:-1], 1):
+        if not isinstance(inside.get(key), dict):
+            whole = read(resolved, place[:depth])
+            inside[key] = copy.deepcopy(dict(whole) if isinstance(whole, Mapping) else {})
+        inside = inside[key]
+    inside[place[-1]] = list(value) if isinstance(value, tuple) else value
+
+

@@ -1,0 +1,17 @@
+"""axk1: deepseek_v3 with a norm on the output of the experts (transformers 5.24, models/axk1/modeling_axk1.py)."""
+
+from typing import Any
+
+from archc.families import glm4_moe_lite
+from archc.families.base import Family, Source, Table
+
+
+def _block(c: Any) -> list[dict[str, Source]] | None:
+    if c.mlp_layer_types[c.layer] != "sparse":
+        return None
+    return [{"attention": {}}, {"ffn": {}, "norm": {"placement": "sandwich"}}]
+
+
+CONFIG: Table = {**glm4_moe_lite.CONFIG, "block": _block}
+
+FAMILY = Family("axk1", config=CONFIG)

@@ -1,0 +1,25 @@
+"""bloom: distances instead of positions, a normed embedding (transformers 5.24, models/bloom/modeling_bloom.py)."""
+
+from archc.families.base import Family, Key, Table
+from archc.families.common import layernorm
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("hidden_size"),
+    "context": lambda c: c.get("seq_length", 2048),  # what it was trained at; the class has no limit
+    "embedding.tied": Key("tie_word_embeddings"),
+    "embedding.norm": True,
+    "layers": Key("n_layer"),
+    **layernorm(Key("layer_norm_epsilon")),
+    "norm.placement": "pre",
+    "position.kind": "alibi",
+    "attention.heads": Key("n_head"),
+    "attention.bias": "all",
+    "ffn.kind": "mlp",
+    "ffn.activation": "gelu_tanh",
+    "ffn.width": lambda c: 4 * c.hidden_size,
+    "ffn.bias": True,
+    "residual.carries": lambda c: "normed" if c.apply_residual_connection_post_layernorm else None,
+}
+
+FAMILY = Family("bloom", config=CONFIG)

@@ -1,0 +1,43 @@
+"""dbrx: layer norms without bias, clipped projections, experts (transformers 5.24, models/dbrx/modeling_dbrx.py)."""
+
+from typing import Any
+
+from archc.families.base import Family, Key, Table
+from archc.families.common import ACTIVATIONS, rope
+
+
+def experts(key: str) -> Any:
+    """A key of the section that describes the experts."""
+    return lambda c: getattr(c.section("ffn_config"), key)
+
+
+def power(c: Any) -> float | None:
+    """The norm by which weights are divided, where it is not their sum."""
+    found = c.section("ffn_config").moe_normalize_expert_weights
+    return None if found in (None, 1) else float(found)
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("d_model"),
+    "context": Key("max_seq_len"),
+    "embedding.tied": Key("tie_word_embeddings"),
+    "layers": Key("n_layers"),
+    "norm.kind": "layernorm",
+    "norm.eps": 1e-5,
+    "norm.placement": "pre",
+    "position": rope,
+    "attention.heads": Key("n_heads"),
+    "attention.kv_heads": lambda c: c.section("attn_config").kv_n_heads,
+    "attention.clip": lambda c: c.section("attn_config").clip_qkv,
+    "ffn.kind": "moe",
+    "ffn.experts": experts("moe_num_experts"),
+    "ffn.top_k": experts("moe_top_k"),
+    "ffn.width": experts("ffn_hidden_size"),
+    "ffn.activation": lambda c: ACTIVATIONS[c.section("ffn_config").ffn_act_fn.get("name", "silu")],
+    "ffn.router.score": "softmax",
+    "ffn.router.renormalize": lambda c: c.section("ffn_config").moe_normalize_expert_weights is not None,
+    "ffn.router.renormalize_power": power,
+}
+
+FAMILY = Family("dbrx", config=CONFIG)

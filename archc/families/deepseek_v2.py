@@ -1,0 +1,34 @@
+"""deepseek_v2: deepseek_v3 with a softmax router (transformers 5.24, models/deepseek_v2/modeling_deepseek_v2.py)."""
+
+from typing import Any
+
+from archc.families.base import Family, Key, Source, Table
+from archc.families.common import rope
+from archc.families.deepseek_v3 import DENSE, EXPERTS, LATENT
+
+
+def _groups(c: Any) -> dict[str, Source] | None:
+    if c.topk_method == "greedy":
+        return None
+    if c.topk_method != "group_limited_greedy":
+        raise ValueError(f"topk_method {c.topk_method!r}")
+    return {"count": Key("n_group"), "chosen": Key("topk_group"), "score": "max", "others": "zero"}
+
+
+_EXPERTS: Table = {
+    **EXPERTS,
+    "shared": {"width": lambda c: c.moe_intermediate_size * c.n_shared_experts, "bias": Key("mlp_bias")},
+    "router": {
+        "score": "softmax",
+        "groups": _groups,
+        "renormalize": False,
+        "scale": lambda c: float(c.routed_scaling_factor),
+    },
+}
+CONFIG: Table = {
+    **LATENT,
+    "position": lambda c: rope(c, pairing="interleaved"),
+    "ffn": lambda c: _EXPERTS if c.layer >= c.first_k_dense_replace else {**DENSE, "bias": Key("mlp_bias")},
+}
+
+FAMILY = Family("deepseek_v2", config=CONFIG)

@@ -1,0 +1,37 @@
+"""doge: a mask made of the values, weighted residuals (transformers 5.24, models/doge/modeling_doge.py)."""
+
+from typing import Any
+
+from archc.families import llama
+from archc.families.base import Family, Key, Table
+from archc.families.common import activation, head_dim, without
+
+
+def _ffn(c: Any) -> Table:
+    """A gated feed-forward, with a pool of experts beside it if asked for."""
+    dense: Table = {
+        "kind": "gated",
+        "activation": activation("hidden_act"),
+        "width": Key("intermediate_size"),
+        "bias": Key("mlp_bias"),
+    }
+    if not c.is_moe:
+        return dense
+    pool = {"experts": Key("num_experts"), "top_k": Key("num_experts_per_tok"), "renormalize": Key("norm_topk_prob")}
+    return {**dense, "kind": "product_keys", **pool}
+
+
+CONFIG: Table = {
+    **without(llama.CONFIG, "ffn"),
+    "attention.head_dim": head_dim,
+    "attention.window": Key("sliding_window"),
+    "attention.qk_norm.over": "head",
+    "attention.dynamic_mask": {"keep": Key("keep_window_size"), "bias": Key("attention_bias")},
+    "ffn": _ffn,
+    "residual.learned": "stream",
+    "undeclared": lambda c: (
+        ["the scores of experts mix tokens: they are read as [2, tokens, keys]"] if c.is_moe else None
+    ),
+}
+
+FAMILY = Family("doge", config=CONFIG)

@@ -1,0 +1,18 @@
+"""exaone4: norms on branch outputs only, no positions on full layers (transformers 5.24, models/exaone4)."""
+
+from archc.families import llama
+from archc.families.base import Family, Table
+from archc.families.common import head_dim, rope, sliding, window
+
+CONFIG: Table = {
+    **llama.CONFIG,
+    "norm.placement": "post",
+    "position": lambda c: rope(c) if c.sliding_window is None or sliding(c) else {"kind": "none"},
+    "attention.head_dim": head_dim,
+    "attention.window": window,
+    "attention.bias": "none",
+    "attention.qk_norm.over": "head",
+    "ffn.bias": False,
+}
+
+FAMILY = Family("exaone4", config=CONFIG)

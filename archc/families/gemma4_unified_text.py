@@ -1,0 +1,39 @@
+"""gemma4_unified_text: heads and positions per kind of layer (transformers 5.24, models/gemma4_unified)."""
+
+from typing import Any
+
+from archc.families import gemma3_text
+from archc.families.base import Family, Table
+from archc.families.common import sliding
+
+
+def reuses(c: Any) -> bool:
+    """Whether the layer in question attends to keys and values of an earlier one."""
+    return bool(c.kv_sharing_modes[c.layer] == "reuse")
+
+
+def _takes_keys(c: Any) -> bool:
+    return c.attention_k_eq_v and not sliding(c) and not reuses(c)
+
+
+def _width(c: Any) -> int:
+    found: int = c.intermediate_size * (2 if c.use_double_wide_mlp and reuses(c) else 1)
+    return found
+
+
+CONFIG: Table = {
+    **gemma3_text.CONFIG,
+    "norm.weight": "plain",
+    "attention.kv_heads": lambda c: c.per_layer_config[c.layer].num_key_value_heads,
+    "attention.head_dim": lambda c: c.per_layer_config[c.layer].head_dim,
+    "attention.scale": 1.0,
+    "attention.softcap": None,
+    "attention.v_norm": True,
+    "attention.values": lambda c: "keys" if _takes_keys(c) else None,
+    "attention.kv": lambda c: "reused" if reuses(c) else None,
+    "ffn.width": _width,
+    "residual.layer_scalar": True,
+    "undeclared": lambda c: ["queries see later positions too"] if c.use_bidirectional_attention == "all" else None,
+}
+
+FAMILY = Family("gemma4_unified_text", config=CONFIG)

@@ -1,0 +1,15 @@
+"""glm4_moe: partial rope, deepseek_v3's experts (transformers 5.24, models/glm4_moe/modeling_glm4_moe.py)."""
+
+from archc.families import deepseek_v3, llama
+from archc.families.base import Family, Table
+from archc.families.common import head_dim, qkvo, without
+
+CONFIG: Table = {
+    **without(llama.CONFIG, "ffn"),
+    "attention.head_dim": head_dim,
+    "attention.bias": lambda c: qkvo(c.attention_bias, c.attention_bias, c.attention_bias, False),
+    "attention.qk_norm": lambda c: {"over": "head"} if c.use_qk_norm else None,
+    "ffn": deepseek_v3.CONFIG["ffn"],
+}
+
+FAMILY = Family("glm4_moe", config=CONFIG)

@@ -1,0 +1,6 @@
+"""gpt-sw3: the class of gpt2 (transformers 5.24, models/auto/configuration_auto.py)."""
+
+from archc.families import gpt2
+from archc.families.base import Family
+
+FAMILY = Family("gpt-sw3", config=gpt2.CONFIG)

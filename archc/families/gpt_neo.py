@@ -1,0 +1,36 @@
+"""gpt_neo: logits of attention unscaled, windows by mask alone (transformers 5.24, models/gpt_neo)."""
+
+from typing import Any
+
+from archc.families.base import Family, Key, Table
+from archc.families.common import activation, layernorm
+
+
+def _local(c: Any) -> bool:
+    found = c.attention_layers[c.layer]
+    if found not in ("global", "local"):
+        raise ValueError(f"attention_types names {found!r}, which is neither global nor local")
+    return bool(found == "local")
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("hidden_size"),
+    "context": Key("max_position_embeddings"),
+    "embedding.tied": Key("tie_word_embeddings"),
+    "layers": Key("num_layers"),
+    **layernorm(Key("layer_norm_epsilon")),
+    "norm.placement": "pre",
+    "position.kind": "learned",
+    "attention.heads": Key("num_heads"),
+    "attention.bias": ("o",),
+    "attention.scale": 1.0,
+    "attention.window": lambda c: c.window_size if _local(c) else None,
+    "attention.window_rows": lambda c: "kept" if _local(c) else None,
+    "ffn.kind": "mlp",
+    "ffn.activation": activation("activation_function"),
+    "ffn.width": lambda c: 4 * c.hidden_size if c.intermediate_size is None else c.intermediate_size,
+    "ffn.bias": True,
+}
+
+FAMILY = Family("gpt_neo", config=CONFIG)

@@ -1,0 +1,27 @@
+"""mimo_v2_flash: wide keys, narrow values, sinks on sliding layers (transformers 5.24, models/mimo_v2_flash)."""
+
+from typing import Any
+
+from archc.families import deepseek_v3, llama
+from archc.families.base import Family, Key, Table
+from archc.families.common import factor, gated, qkvo, rope, sliding, window, without
+
+
+def ffn(c: Any) -> Table:
+    """deepseek_v3's experts without shared ones, or a dense feed-forward."""
+    return {**deepseek_v3.EXPERTS, "shared": None} if c.mlp_layer_types[c.layer] == "sparse" else gated()
+
+
+CONFIG: Table = {
+    **without(llama.CONFIG, "ffn"),
+    "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "attention.kv_heads": lambda c: c.num_key_value_heads * (2 if sliding(c) else 1),
+    "attention.value_dim": Key("v_head_dim"),
+    "attention.value_scale": factor("attention_value_scale"),
+    "attention.bias": lambda c: qkvo(c.attention_bias, c.attention_bias, c.attention_bias, False),
+    "attention.window": window,
+    "attention.sinks": lambda c: "column" if sliding(c) else None,
+    "ffn": ffn,
+}
+
+FAMILY = Family("mimo_v2_flash", config=CONFIG)

@@ -1,0 +1,15 @@
+"""minimax_m2: partial rope, a norm over all heads, experts (transformers 5.24, models/minimax_m2)."""
+
+from archc.families import llama
+from archc.families.base import Family, Key, Table
+from archc.families.common import moe, without
+
+ROUTER: Table = {"score": "sigmoid", "correction": "buffer", "renormalize": True}
+CONFIG: Table = {
+    **without(llama.CONFIG, "ffn"),
+    "attention.bias": "none",
+    "attention.qk_norm.over": "width",
+    "ffn": moe(ROUTER, experts=Key("num_local_experts"), width=Key("intermediate_size")),
+}
+
+FAMILY = Family("minimax_m2", config=CONFIG)

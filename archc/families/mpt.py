@@ -1,0 +1,34 @@
+"""mpt: distances instead of positions, no biases (transformers 5.24, models/mpt/modeling_mpt.py).
+
+What its class does not read has no part in this: alibi, alibi_bias_max and qk_ln of attn_config, expansion_ratio.
+"""
+
+from typing import Any
+
+from archc.families.base import Family, Key, Table
+
+
+def _scale(c: Any) -> float | None:
+    scale = c.section("attn_config").softmax_scale
+    return None if scale is None else float(scale)
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("d_model"),
+    "context": Key("max_seq_len"),
+    "embedding.tied": Key("tie_word_embeddings"),
+    "layers": Key("n_layers"),
+    "norm.kind": "layernorm",
+    "norm.eps": Key("layer_norm_epsilon"),
+    "norm.placement": "pre",
+    "position.kind": "alibi",
+    "attention.heads": Key("n_heads"),
+    "attention.scale": _scale,
+    "attention.clip": lambda c: c.section("attn_config").clip_qkv or None,
+    "ffn.kind": "mlp",
+    "ffn.activation": "gelu",
+    "ffn.width": lambda c: 4 * c.d_model,
+}
+
+FAMILY = Family("mpt", config=CONFIG)

@@ -1,0 +1,8 @@
+"""qwen2_5_vl_text: qwen2, with positions of images that text does not have (transformers 5.24, models/qwen2_5_vl)."""
+
+from archc.families import qwen2
+from archc.families.base import Family
+
+CONFIG = {**qwen2.CONFIG, "attention.head_dim": None}
+
+FAMILY = Family("qwen2_5_vl_text", config=CONFIG)

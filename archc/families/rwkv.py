@@ -1,0 +1,31 @@
+"""rwkv: RWKV-4 (transformers 5.24, models/rwkv/modeling_rwkv.py)."""
+
+from typing import Any
+
+from archc.families.base import Family, Key, Table
+from archc.families.common import layernorm
+
+
+def undeclared(c: Any) -> list[str] | None:
+    """The stream is halved now and then, and what is added to it too: equal but for the eps of the norms."""
+    every = c.rescale_every
+    return (
+        [f"for inference the stream, and what is added to it, is halved after every {every} layers"] if every else None
+    )
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("hidden_size"),
+    "context": Key("context_length"),
+    "embedding.tied": Key("tie_word_embeddings"),
+    "embedding.norm": True,
+    "layers": Key("num_hidden_layers"),
+    **layernorm(Key("layer_norm_epsilon")),
+    "final_norm_eps": lambda c: None if c.layer_norm_epsilon == 1e-5 else 1e-5,
+    "mixer": {"kind": "rwkv", "width": Key("attention_hidden_size")},
+    "ffn": {"kind": "channel_mix", "width": Key("intermediate_size")},
+    "undeclared": undeclared,
+}
+
+FAMILY = Family("rwkv", config=CONFIG)

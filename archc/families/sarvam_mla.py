@@ -1,0 +1,6 @@
+"""sarvam_mla: the class of deepseek_v3 (transformers 5.24, models/auto/modeling_auto.py)."""
+
+from archc.families import deepseek_v3
+from archc.families.base import Family
+
+FAMILY = Family("sarvam_mla", config=deepseek_v3.CONFIG)

@@ -1,0 +1,8 @@
+"""solar_open: deepseek_v3's experts on every layer (transformers 5.24, models/solar_open/modeling_solar_open.py)."""
+
+from archc.families import deepseek_v3, glm4_moe
+from archc.families.base import Family, Table
+
+CONFIG: Table = {**glm4_moe.CONFIG, "attention.qk_norm": None, "ffn": deepseek_v3.EXPERTS}
+
+FAMILY = Family("solar_open", config=CONFIG)

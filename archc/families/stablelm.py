@@ -1,0 +1,17 @@
+"""stablelm: layer norms, one for each head of queries and keys (transformers 5.24, models/stablelm)."""
+
+from archc.families import llama
+from archc.families.base import Family, Key, Table
+from archc.families.common import layernorm, qkvo
+
+CONFIG: Table = {
+    **llama.CONFIG,
+    **layernorm(Key("layer_norm_eps")),
+    "norm.placement": lambda c: "parallel" if c.use_parallel_residual else "pre",
+    "attention.head_dim": None,
+    "attention.bias": lambda c: qkvo(c.use_qkv_bias, c.use_qkv_bias, c.use_qkv_bias, False),
+    "attention.qk_norm": lambda c: {"over": "each_head", "bias": False} if c.qk_layernorm else None,
+    "ffn.bias": False,
+}
+
+FAMILY = Family("stablelm", config=CONFIG)

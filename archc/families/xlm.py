@@ -1,0 +1,50 @@
+"""xlm: norms of the whole stream behind each branch (transformers 5.24, models/xlm/modeling_xlm.py).
+
+Sines and cosines, where the config asks for them, stand in the same stored table as learned positions would.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+from archc.families.base import Family, Key, Table
+from archc.families.common import layernorm
+
+
+def _adaptive(c: Any) -> Table | None:
+    """The head in clusters, between the cutoffs and the end of the vocabulary."""
+    if not c.asm:
+        return None
+    ends = [*c.asm_cutoffs, c.vocab_size]
+    if ends != sorted(set(ends)) or c.asm_div_value != int(c.asm_div_value):
+        raise ValueError("asm_cutoffs do not rise to vocab_size, or asm_div_value is not whole")
+    return {
+        "frequent": lambda c: c.asm_cutoffs[0],
+        "clusters": lambda c: [end - first for first, end in pairwise([*c.asm_cutoffs, c.vocab_size])],
+        "division": lambda c: int(c.asm_div_value),
+    }
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("emb_dim"),
+    "context": Key("max_position_embeddings"),
+    "embedding.tied": lambda c: c.tie_word_embeddings and not c.asm,
+    "embedding.norm": True,
+    "embedding.segments": lambda c: c.n_langs if c.n_langs > 1 and c.use_lang_emb else None,
+    "layers": Key("n_layers"),
+    **layernorm(Key("layer_norm_eps")),
+    "norm.placement": "post_sum",
+    "position.kind": "learned",
+    "attention.heads": Key("n_heads"),
+    "attention.bias": "all",
+    "ffn.kind": "mlp",
+    "ffn.activation": lambda c: "gelu" if c.gelu_activation else "relu",
+    "ffn.width": lambda c: 4 * c.emb_dim,
+    "ffn.bias": True,
+    "final_norm": False,
+    "logits.bias": True,
+    "logits.adaptive": _adaptive,
+    "undeclared": lambda c: None if c.causal else ["queries see later positions too"],
+}
+
+FAMILY = Family("xlm", config=CONFIG)

@@ -1,0 +1,44 @@
+"""xlstm: mLSTM and a gated feed-forward (transformers 5.24, models/xlstm/modeling_xlstm.py)."""
+
+from math import ceil
+from typing import Any
+
+from archc.families.base import Family, Key, Table
+
+
+def share(factor: str) -> Any:
+    """Channels of a head, by the share of hidden_size that all heads have."""
+    return lambda c: int(c.hidden_size * getattr(c, factor)) // c.num_heads
+
+
+def width(c: Any) -> int:
+    """Width of the feed-forward: a multiple of hidden_size, rounded up."""
+    step: int = c.ffn_round_up_to_multiple_of
+    steps: int = ceil(c.hidden_size * c.ffn_proj_factor / step)
+    return step * steps
+
+
+CONFIG: Table = {
+    "vocab_size": Key("vocab_size"),
+    "hidden_size": Key("hidden_size"),
+    "context": 8192,  # no key states it: Beck et al. (2025) trained xLSTM 7B at this length
+    "embedding.tied": False,  # the class ties nothing, whatever tie_word_embeddings says
+    "logits.softcap": lambda c: c.output_logit_soft_cap and float(c.output_logit_soft_cap),
+    "layers": Key("num_blocks"),
+    "norm.kind": "rmsnorm",
+    "norm.eps": Key("norm_eps"),
+    "norm.bias": Key("use_bias"),
+    "final_norm_bias": lambda c: False if c.use_bias else None,
+    "mixer": {
+        "kind": "mlstm",
+        "heads": Key("num_heads"),
+        "key_dim": share("qk_dim_factor"),
+        "value_dim": share("v_dim_factor"),
+        "bias": Key("use_bias"),
+        "gate_softcap": lambda c: c.gate_soft_cap and float(c.gate_soft_cap),
+        "eps": Key("eps"),
+    },
+    "ffn": {"kind": "gated", "activation": "silu", "width": width, "bias": Key("use_bias")},
+}
+
+FAMILY = Family("xlstm", config=CONFIG)

@@ -1,0 +1,145 @@
+"""From a config to the text of a spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from archc import __version__
+from archc.families import family
+from archc.files import stamped
+from archc.importing.emit import emit
+from archc.importing.reading import Reading
+from archc.importing.resolve import UnknownModelError, resolve
+from archc.importing.source import find_source
+from archc.importing.stack import stack
+from archc.importing.translate import Leaf, Tree, translate
+from archc.spec.diagnostics import Level, SpecError
+from archc.spec.load import load_text
+
+_DTYPES = {"float32", "bfloat16", "float16"}
+_HEADER = ("archc", "name", "family", "source", "vocab_size", "hidden_size", "context", "dtype", "embedding")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A spec made from a config, and where its values came from."""
+
+    text: str
+    values: tuple[tuple[str, Leaf], ...]
+    """Every value under its path in the spec."""
+    wrapper: str | None
+    """The model type around the text model, where it is not the model's own."""
+
+
+def import_spec(target: str) -> Imported:
+    """The spec of what is at `target`.
+
+    Raises UsageError where there is nothing, IncompleteError where it cannot be read, and UnknownModelError for a model
+    that is not known.
+    """
+    source = find_source(target)
+    return convert(source.raw, source.name, source.place, source.notes)
+
+
+def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes: tuple[str, ...] = ()) -> Imported:
+    """The spec of a model `name` with the config `raw`, which `place` states; `notes` open it as comments.
+
+    Raises UnknownModelError for a model that is not known.
+    """
+    config, stated, outer = resolve(raw)
+    table = family(config.model_type).config
+    if not table:
+        raise UnknownModelError(f"archc cannot import the model type {config.model_type} yet", "write a spec for it")
+    look = Reading(config, stated)
+    header: Tree = {
+        "archc": Leaf(1),
+        "name": Leaf(_label(name)),
+        "family": Leaf(config.model_type),
+    }
+    common = {"dtype": _dtype, **table}
+    try:
+        layers = common["layers"]
+        count = _count(layers, look)
+        found = translate(common, lambda layer: Reading(config, stated, layer), count)
+    except Exception as error:  # whatever a table trips over, it is the config that it cannot read
+        raise UnknownModelError(
+            f"this {config.model_type} config cannot be translated: {_problem(error)}", "correct the config"
+        ) from None
+    header |= found.header
+    header = {
+        key: header[key] for key in (*(k for k in _HEADER if k in header), *(k for k in header if k not in _HEADER))
+    }
+    about = [*notes, *_quantised(raw)]
+    if outer != config.model_type:
+        about.append(f"Its text model alone, {config.model_type}: what the wrapper adds to it is left out.")
+    elif family(config.model_type).beside:
+        about.append(f"The text model alone, without {family(config.model_type).beside}.")
+    body = emit(dict(header), stack(found.layers), about, place)
+    text = stamped(f"Imported by archc {__version__} from a config of the model type {_label(outer)}.", body)
+    _check(text, config.model_type)
+    values = [
+        *_leaves(header, ""),
+        *(v for i, layer in enumerate(found.layers) for v in _leaves(layer, f"layers.{i}.")),
+    ]
+    return Imported(text, tuple(values), outer if outer != config.model_type else None)
+
+
+def _check(text: str, model_type: str) -> None:
+    """Raises UnknownModelError for a spec with errors, whose lines the user has never seen."""
+    try:
+        load_text(text)
+    except SpecError as error:
+        wrong = [found.message for found in error.diagnostics if found.level is Level.ERROR]
+        raise UnknownModelError(
+            f"this {model_type} config makes no valid spec: {'; '.join(wrong[:3])}", "correct the config"
+        ) from None
+
+
+def _quantised(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """A note on a checkpoint whose weights are stored smaller than they are counted."""
+    text = raw.get("text_config")
+    for section in (raw, text if isinstance(text, dict) else {}):
+        stated = section.get("quantization_config") or section.get("compression_config")
+        if isinstance(stated, dict):
+            method = re.sub(r"[^\w.-]", "", str(stated.get("quant_method") or "unnamed"))[:40]
+            return (f"Its checkpoint is quantised ({method}); parameters are counted as they were before.",)
+    return ()
+
+
+def _problem(error: Exception) -> str:
+    """What a table or the reference tripped over, in a line."""
+    text = " ".join(str(error).split())[:300]
+    if isinstance(error, KeyError):
+        return f"it has no {text}"
+    return text if isinstance(error, (ValueError, AttributeError)) and text else f"{type(error).__name__}: {text}"
+
+
+def _count(source: object, look: Reading) -> int:
+    value = getattr(look, source.name) if hasattr(source, "name") else source(look) if callable(source) else source
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 10_000:
+        raise ValueError(f"{value!r} layers")
+    return value
+
+
+def _dtype(c: Reading) -> str:
+    name = str(c.get("dtype") or "float32").removeprefix("torch.")
+    return name if name in _DTYPES else "bfloat16"
+
+
+def _label(name: str) -> str:
+    text = re.sub(r"[^A-Za-z0-9 ._/+-]+", "-", name).strip("-. _/+")[:100]
+    return text or "imported"
+
+
+def _leaves(tree: Tree, path: str) -> Iterator[tuple[str, Leaf]]:
+    for key, value in tree.items():
+        if isinstance(value, Leaf):
+            yield path + key, value
+        elif isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            for index, entry in enumerate(value):
+                yield from _leaves(entry, f"{path}{key}.{index}.")

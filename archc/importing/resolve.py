@@ -1,0 +1,118 @@
+"""Lets transformers' own config classes resolve a config: spellings, defaults, what one key says of another.
+
+Only the class registered for a model type is used. A config's `auto_map` names code in its repository, which is never
+run: model types that transformers does not know are refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from archc.errors import ArchcError, IncompleteError
+from archc.families import known_families
+from archc.spec.diagnostics import quoted
+
+
+class UnknownModelError(ArchcError):
+    """The config is of a type that cannot be imported."""
+
+    exit_code = 1
+
+
+def reference(module: str) -> Any:
+    """A module of transformers. Raises IncompleteError where it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = import_module(module)
+            import_module("transformers").logging.set_verbosity_error()
+    except ModuleNotFoundError:
+        raise IncompleteError(
+            "importing needs transformers, which is not installed", "pip install 'archc[torch]'"
+        ) from None
+    return found
+
+
+def resolve(raw: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str]:
+    """The config of the text model, as its class resolves it, what the config itself states of it, and the outer type.
+
+    Raises UnknownModelError for a model type that transformers or archc does not know.
+    """
+    model_type = raw.get("model_type")
+    if not isinstance(model_type, str):
+        raise UnknownModelError("the config has no model_type", "add the model_type that transformers knows it by")
+    known = reference("transformers.models.auto.configuration_auto").CONFIG_MAPPING
+    if model_type not in known:
+        custom = "; the code in its repository (auto_map) is never run" if "auto_map" in raw else ""
+        raise UnknownModelError(f"transformers knows no model type {quoted(model_type)}{custom}", "write a spec for it")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            config = known[model_type].from_dict(_plain(raw))
+            text = config.get_text_config(decoder=True)
+    except Exception as error:  # whatever the class trips over, it is the config that it cannot read
+        raise UnknownModelError(f"transformers cannot read this config: {_line(error)}", "correct the config") from None
+    stated = _section(raw, config, text) or raw
+    if text.model_type not in known_families():
+        raise UnknownModelError(*_refusal(config, text))
+    if text is not config:
+        stated = {**stated, **_lent(config, text, raw)}
+    return text, stated, model_type
+
+
+def _refusal(config: Any, text: Any) -> tuple[str, str]:
+    """Why a model type is not imported, and what to do instead."""
+    outer, inner = quoted(config.model_type), quoted(text.model_type)
+    within = "" if text is config else f", the text model of {outer},"
+    names = reference("transformers.models.auto.modeling_auto")
+    if config.is_encoder_decoder or text.is_encoder_decoder:
+        return f"{outer} is an encoder and a decoder that attends to it", "archc describes decoders that stand alone"
+    if text.model_type in names.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return f"{inner}{within} is an encoder (a masked language model)", "archc describes decoders"
+    speaking = (
+        *names.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        *names.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+        *names.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+    )
+    if config.model_type not in speaking:
+        return f"transformers has no causal language model of the type {outer}", "give the config of a decoder"
+    return f"archc has no family of the model type {inner}{within} yet", "write a spec for it"
+
+
+def _lent(config: Any, text: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Gives a text model what its wrapper decides, and returns what of that the wrapper's config states.
+
+    The head belongs to the wrapper's class, so whether it is tied is the wrapper's to say, where it says it at all.
+    """
+    found = {}
+    if text.dtype is None:
+        text.dtype = config.dtype
+        found["dtype"] = raw.get("dtype", raw.get("torch_dtype"))
+    if hasattr(config, "tie_word_embeddings"):
+        text.tie_word_embeddings = config.tie_word_embeddings
+        found["tie_word_embeddings"] = raw.get("tie_word_embeddings")
+    return found
+
+
+def _section(raw: Mapping[str, Any], config: Any, text: Any) -> Mapping[str, Any] | None:
+    """The section of a config that the config `text` was made of; None where a wrapper states its keys flat."""
+    if text is config:
+        return raw
+    inner = ((value, getattr(config, key, None)) for key, value in raw.items() if isinstance(value, dict))
+    found = (_section(value, part, text) for value, part in inner if hasattr(part, "model_type"))
+    return next((section for section in found if section is not None), None)
+
+
+def _line(error: Exception) -> str:
+    """What a config class says, without the names of its validators."""
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = " ".join(str(said).split()).rpartition("Error: ")[2]
+    return text[:300] or type(error).__name__
+
+
+def _plain(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what would load code or change how the class reads the rest."""
+    return {key: value for key, value in raw.items() if key not in {"auto_map", "quantization_config"}}

@@ -1,0 +1,212 @@
+"""What a spec says of softmax attention with grouped key/value heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from archc.parts.additions import ADAPTER_DOC, AttentionFactorFields
+from archc.parts.attention import Attention
+from archc.parts.attention_paths import DistanceBiasFields, KvConvFields
+from archc.parts.attention_sections import (
+    PROJECTIONS,
+    DynamicMaskFields,
+    Grouping,
+    HeadGateFields,
+    Kv,
+    Projection,
+    QKNormFields,
+    QueryScaleFields,
+    Sinks,
+)
+from archc.parts.base import Finding, PartFields, Positive, Settled, Size, Surroundings
+from archc.parts.indexer import IndexerFields
+from archc.parts.position import AlibiFields
+
+
+class AttentionFields(PartFields):
+    """`attention:` of a spec."""
+
+    reads_embedding = True
+    kind: Literal["gqa"] = Field(default="gqa", description="Softmax attention; kv_heads says how heads are shared.")
+    heads: Size = Field(description="Query heads.")
+    kv_heads: Size | None = Field(
+        default=None, description="Key/value heads; equal to heads unless stated. The cache grows with them."
+    )
+    head_dim: Annotated[int, Field(gt=0, le=2**16)] | None = Field(
+        default=None, description="Channels per head; hidden_size / heads unless stated. It is a number of its own."
+    )
+    value_dim: Annotated[int, Field(gt=0, le=2**16)] | None = Field(
+        default=None, description="Channels of a value head; head_dim unless stated."
+    )
+    grouping: Grouping = Field(
+        default="interleaved",
+        description="Which query heads share a key/value head: interleaved, neighbours (query head h uses h // group); "
+        "tiled, query head h uses h % kv_heads. Weights are trained for one of them.",
+    )
+    bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False, min_length=1)] = Field(
+        default="none", description="Projections with a bias: none, all, or a list such as [q, k, v]."
+    )
+    scale: Positive | None = Field(
+        default=None, description="Multiplies query-key products; head_dim^-0.5 unless stated."
+    )
+    window: Size | None = Field(
+        default=None, description="Positions that a query sees, its own included; all earlier ones unless stated."
+    )
+    window_rows: Literal["dropped", "kept"] = Field(
+        default="dropped",
+        description="What the reference does with rows that have left the window: it drops them from its cache, or "
+        "hides them behind the mask.",
+    )
+    chunk: Size | None = Field(
+        default=None, description="A query sees the positions of its own chunk of this many, up to its own."
+    )
+    softcap: Positive | None = Field(
+        default=None, description="Attention logits become softcap·tanh(logits / softcap) before the mask."
+    )
+    qk_norm: QKNormFields | None = Field(default=None, description="A norm on queries and keys.")
+    v_norm: bool = Field(default=False, description="Whether values pass through an rmsnorm without weight.")
+    clip: Positive | None = Field(default=None, description="Queries, keys and values are clamped to ± this.")
+    values: Literal["projected", "keys"] = Field(
+        default="projected",
+        description="keys: values are the keys, before their norm and rotation; nothing is projected.",
+    )
+    value_scale: Positive | None = Field(default=None, description="Multiplies the values.")
+    kv: Kv = Field(
+        default="own",
+        description="reused: keys and values are those of an earlier layer, and cost nothing here; not_kept: they are "
+        "made for the positions at hand, and those of earlier positions are what a later pass of the layer has kept.",
+    )
+    sinks: Sinks = Field(
+        default="none",
+        description="A learned logit per head that takes weight from all keys: column, as one more column of the "
+        "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column, projected from the input.",
+    )
+    gate: HeadGateFields | None = Field(default=None, description="A learned factor on the output of the heads.")
+    output_norm: bool = Field(
+        default=False, description="Whether a norm, as in norm, stands before the output projection."
+    )
+    factors: AttentionFactorFields | None = Field(
+        default=None, description="Constants that multiply what flows through the attention."
+    )
+    length_limit: Positive | None = Field(
+        default=None,
+        description="Queries, after a learned factor per channel of every head, and keys are shortened to at most this "
+        "length.",
+    )
+    inputs: Literal["one", "three"] = Field(
+        default="one",
+        description="three: keys and values are projected from inputs of their own, each behind a norm of its own.",
+    )
+    distance_bias: DistanceBiasFields | None = Field(default=None, description="A learned bias by distance.")
+    kv_conv: KvConvFields | None = Field(default=None, description="Convolutions on keys and values.")
+    adapter_rank: Size | None = Field(default=None, description=ADAPTER_DOC.format(projections="q, k and v"))
+    query_scale: QueryScaleFields | None = Field(default=None, description="Queries grow with their position.")
+    query_factor: Positive | None = Field(
+        default=None,
+        description="A learned number for every channel of every query, times this, then squared, multiplies it after "
+        "rotating.",
+    )
+    differential: bool = Field(
+        default=False,
+        description="Whether the outputs of the first half of the heads lose lambda times those of the second (Ye et "
+        "al. 2024): heads pair up, each pair attends with values of both, and is normed without weight, then times "
+        "1 - l. lambda = exp(q1·k1) - exp(q2·k2) + l, four learned vectors; l = 0.8 - 0.6·exp(-0.3·layer).",
+    )
+    dynamic_mask: DynamicMaskFields | None = Field(default=None, description="Values decide which keys are seen.")
+    indexer: IndexerFields | None = Field(default=None, description="Chooses the keys that a query meets.")
+    reference_heads: Literal["kv_heads", "heads"] = Field(
+        default="kv_heads",
+        description="What transformers' cache stores: the heads of keys and values, or a copy for every query head.",
+    )
+
+    @property
+    def readings(self) -> int:
+        """Inputs that streams may mix in ways of their own."""
+        return 3 if self.inputs == "three" else 1
+
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """Equal groups, a head size that can be known, and positions that fit it."""
+        kv_heads = self.kv_heads or self.heads
+        if self.heads % kv_heads:
+            yield Finding(
+                "E201",
+                ("attention", "kv_heads"),
+                f"{self.heads} query heads cannot share {kv_heads} key/value heads in equal groups",
+                f"choose a divisor of {self.heads}",
+            )
+        if self.differential and kv_heads % 2:
+            yield Finding(
+                "E201",
+                ("attention", "kv_heads"),
+                f"{kv_heads} key/value heads do not pair up for differential attention",
+                "choose an even number",
+            )
+        head_dim = self._head_dim_in(around.hidden_size)
+        if head_dim is not None and around.position is not None:
+            yield from around.position.check(replace(around, head_dim=head_dim))
+        elif head_dim is None and around.hidden_size is not None:
+            yield Finding(
+                "E203",
+                ("attention", "heads"),
+                f"hidden_size {around.hidden_size} is not a multiple of {self.heads} heads, and head_dim is not stated",
+                "state attention.head_dim",
+            )
+
+    def build(self, around: Settled) -> Attention:
+        """The attention that the fields declare."""
+        heads, kv_heads, head_dim = self.heads, self.kv_heads or self.heads, self._head_dim_in(around.hidden_size)
+        assert head_dim is not None  # E203
+        biased: tuple[Projection, ...]
+        biased = {"none": (), "all": PROJECTIONS}[self.bias] if isinstance(self.bias, str) else self.bias
+        qk = self.qk_norm
+        return Attention(
+            hidden_size=around.hidden_size,
+            input_size=around.input_size,
+            heads=heads,
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            value_dim=self.value_dim or head_dim,
+            grouping=self.grouping,
+            biased=tuple(projection for projection in PROJECTIONS if projection in biased),
+            scale=self.scale or head_dim**-0.5,
+            window=self.window,
+            window_rows=self.window_rows,
+            chunk=self.chunk,
+            softcap=self.softcap,
+            q_norm=qk.build(around.norm, heads, head_dim) if qk else None,
+            k_norm=qk.build(around.norm, kv_heads, head_dim) if qk and self.kv != "reused" else None,
+            qk_norm_over=qk.over if qk else "head",
+            qk_norm_order=qk.order if qk else "before_rope",
+            rope=around.position.build(head_dim, around.context) if around.position else None,
+            alibi=around.position.max_bias if isinstance(around.position, AlibiFields) else None,
+            v_norm=self.v_norm,
+            clip=self.clip,
+            values=self.values,
+            value_scale=self.value_scale,
+            kv=self.kv,
+            sinks=self.sinks,
+            gate=self.gate,
+            output_norm=around.norm.build(heads * (self.value_dim or head_dim)) if self.output_norm else None,
+            factors=self.factors,
+            adapter_rank=self.adapter_rank,
+            length_limit=self.length_limit,
+            input_norm=around.norm.build(around.input_size) if self.inputs == "three" else None,
+            distance_bias=self.distance_bias,
+            kv_conv=self.kv_conv,
+            query_scale=self.query_scale,
+            query_factor=self.query_factor,
+            differential=self.differential,
+            dynamic_mask=self.dynamic_mask,
+            indexer=self.indexer.build(around, around.input_size) if self.indexer else None,
+            copies=heads // kv_heads if self.reference_heads == "heads" else 1,
+        )
+
+    def _head_dim_in(self, hidden_size: int | None) -> int | None:
+        """Channels of a head, where they can be known."""
+        if self.head_dim is not None or hidden_size is None or hidden_size % self.heads:
+            return self.head_dim
+        return hidden_size // self.heads

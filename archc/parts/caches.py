@@ -1,0 +1,290 @@
+"""What a mixer remembers from token to token: a small taxonomy, after vLLM's KV cache specs.
+
+Every kind of cache answers the same questions in numbers (elements): what one more token costs for good, what it
+costs until a window is full, what stays whatever the length, and three totals at a context. The logical total is what
+the next token needs; the reference's is what transformers' own cache object holds, by one rule per kind; the reserved
+one is what engines allocate that give every layer a row for every position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+
+class Cache:
+    """What all kinds of cache answer; these are the answers of one that holds nothing."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    state: ClassVar[bool] = False
+    """Whether it is stored in the type of recurrent states, not in that of keys and values."""
+
+    @property
+    def growth(self) -> Fraction:
+        """Elements that one more token costs for good."""
+        return Fraction(0)
+
+    @property
+    def window_growth(self) -> int:
+        """Elements that one more token costs until a window is full."""
+        return 0
+
+    @property
+    def fixed(self) -> int:
+        """Elements that are there whatever the length."""
+        return 0
+
+    def held(self, context: int) -> int:
+        """Elements needed after `context` tokens."""
+        del context
+        return self.fixed
+
+    def reference_held(self, context: int) -> int:
+        """Elements in transformers' own cache object after `context` tokens."""
+        return self.held(context)
+
+    def reserved(self, context: int) -> int:
+        """Elements in an engine that gives every layer a row for every position."""
+        return self.held(context)
+
+
+@dataclass(frozen=True, slots=True)
+class FullCache(Cache):
+    """Keeps `elements` numbers for every position.
+
+    Transformers keeps the same (transformers 5.24, cache_utils.py, DynamicLayer.update).
+    """
+
+    elements: int
+
+    kind: ClassVar[str] = "full"
+
+    @property
+    def growth(self) -> Fraction:
+        return Fraction(self.elements)
+
+    def held(self, context: int) -> int:
+        return self.elements * context
+
+
+@dataclass(frozen=True, slots=True)
+class LatentCache(FullCache):
+    """Keeps a latent of `elements` numbers for every position, from which keys and values are made again.
+
+    Transformers keeps the latent too: keys and values are made of it after the cache is read (transformers 5.24,
+    models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention.forward).
+    """
+
+    kind: ClassVar[str] = "latent"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCache(FullCache):
+    """Keeps the `elements` numbers for every position by which an indexer chooses keys.
+
+    Transformers keeps the same (transformers 5.24, cache_utils.py, DynamicIndexedLayer.update_indexer).
+    """
+
+    kind: ClassVar[str] = "index"
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingCache(Cache):
+    """Keeps `elements` numbers for the last `window` positions, the current one included.
+
+    Transformers keeps window - 1 rows: the token being computed is not stored beforehand (transformers 5.24,
+    cache_utils.py, DynamicSlidingWindowLayer.update).
+    """
+
+    elements: int
+    window: int
+
+    kind: ClassVar[str] = "sliding"
+
+    @property
+    def window_growth(self) -> int:
+        return self.elements
+
+    def held(self, context: int) -> int:
+        return self.elements * min(context, self.window)
+
+    def reference_held(self, context: int) -> int:
+        return self.elements * min(context, self.window - 1)
+
+    def reserved(self, context: int) -> int:
+        return self.elements * context
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedCache(SlidingCache):
+    """Needs `elements` numbers for the last `window` positions, the current one included.
+
+    Transformers hides what has left the window behind the mask, and keeps it.
+    """
+
+    kind: ClassVar[str] = "masked"
+
+    def reference_held(self, context: int) -> int:
+        return self.elements * context
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSlidingCache(SlidingCache):
+    """As a sliding cache, of numbers that are key and value at once.
+
+    Transformers keeps them twice, as keys and as values (transformers 5.24, cache_utils.py,
+    DynamicSlidingWindowLayer.update).
+    """
+
+    kind: ClassVar[str] = "shared_sliding"
+
+    def reference_held(self, context: int) -> int:
+        return 2 * self.elements * min(context, self.window - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedCache(Cache):
+    """Keeps one entry of `elements` numbers for every whole stretch of `rate` positions.
+
+    Until a stretch is whole its positions wait, each with numbers and the gates that weigh them; where entries overlap,
+    half of those are for the next entry, and stay until it is made. Transformers keeps the same (transformers 5.24,
+    models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4HCACache, DeepseekV4CSACache).
+    """
+
+    elements: int
+    rate: int
+    overlapping: bool
+
+    kind: ClassVar[str] = "compressed"
+
+    @property
+    def growth(self) -> Fraction:
+        return Fraction(self.elements, self.rate)
+
+    @property
+    def _waiting(self) -> int:
+        """Numbers and gates of one waiting position."""
+        return 2 * self.elements * (2 if self.overlapping else 1)
+
+    @property
+    def fixed(self) -> int:
+        """The most that can wait."""
+        return self._waiting * (self.rate - 1) + (2 * self.elements * self.rate if self.overlapping else 0)
+
+    def held(self, context: int) -> int:
+        entries, waiting = divmod(context, self.rate)
+        left = 2 * self.elements * self.rate if self.overlapping and entries else 0
+        return self.elements * entries + self._waiting * waiting + left
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedCache(SlidingCache):
+    """Keeps `elements` numbers for the positions of the current chunk, of `window` positions at most.
+
+    Transformers sizes it as a window of the chunk's length.
+    """
+
+    kind: ClassVar[str] = "chunked"
+
+
+@dataclass(frozen=True, slots=True)
+class ConvCache(Cache):
+    """Keeps the inputs of a causal convolution: `kernel` - 1 columns of `channels` numbers.
+
+    Transformers keeps `kernel` columns (transformers 5.24, cache_utils.py, LinearAttentionLayer.update_conv_state).
+    """
+
+    channels: int
+    kernel: int
+
+    kind: ClassVar[str] = "convolution"
+
+    @property
+    def fixed(self) -> int:
+        return self.channels * (self.kernel - 1)
+
+    def reference_held(self, context: int) -> int:
+        del context
+        return self.channels * self.kernel
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTailCache(ConvCache):
+    """Keeps the same, in a model that stores it by itself: transformers keeps `kernel` - 1 columns, too.
+
+    Such models have their own state instead of a Cache object (transformers 5.24, models/rwkv/modeling_rwkv.py and
+    models/recurrent_gemma/modeling_recurrent_gemma.py).
+    """
+
+    kind: ClassVar[str] = "convolution_tail"
+
+    def reference_held(self, context: int) -> int:
+        return self.held(context)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachCache(Cache):
+    """Keeps `columns` columns of `channels` numbers: as far as several convolutions, or one with taps apart, reach back.
+
+    Transformers keeps as many (transformers 5.24, models/zaya/modeling_zaya.py, ZayaCCAProjection.forward;
+    models/qwen4_exp/modeling_qwen4_exp.py, Qwen4ExpTextPLELayer._short_conv).
+    """
+
+    channels: int
+    columns: int
+
+    kind: ClassVar[str] = "convolution_reach"
+
+    @property
+    def fixed(self) -> int:
+        return self.channels * self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class StateCache(Cache):
+    """Keeps a recurrent state of `elements` numbers. Transformers keeps as many, in fp32."""
+
+    elements: int
+
+    kind: ClassVar[str] = "state"
+    state: ClassVar[bool] = True
+
+    @property
+    def fixed(self) -> int:
+        return self.elements
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedCache(Cache):
+    """Keeps what `one` keeps. Transformers stores it `times` times: a copy for every query head that shares it.
+
+    From transformers 5.24, models/falcon/modeling_falcon.py, FalconAttention._split_heads.
+    """
+
+    one: Cache
+    times: int
+
+    kind: ClassVar[str] = "copied"
+
+    @property
+    def growth(self) -> Fraction:
+        return self.one.growth
+
+    @property
+    def window_growth(self) -> int:
+        return self.one.window_growth
+
+    @property
+    def fixed(self) -> int:
+        return self.one.fixed
+
+    def held(self, context: int) -> int:
+        return self.one.held(context)
+
+    def reference_held(self, context: int) -> int:
+        return self.times * self.one.reference_held(context)
+
+    def reserved(self, context: int) -> int:
+        return self.one.reserved(context)

@@ -1,0 +1,53 @@
+"""A causal convolution of each channel by itself, as a branch (transformers 5.24, models/inkling, models/inkling2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
+from archc.parts.caches import Cache, ConvCache
+from archc.parts.recurrent import Recurrent, convolution
+
+
+class CausalConvFields(PartFields):
+    """`mixer: {kind: causal_conv}`: x + conv(x)."""
+
+    kind: Literal["causal_conv"]
+    kernel: Size = Field(description="Positions that the convolution sees.")
+    scaled: bool = Field(default=False, description="Whether the sum is divided by sqrt(kernel + 1).")
+
+    def build(self, around: Settled) -> CausalConv:
+        """The mixer that the fields declare."""
+        return CausalConv(around.hidden_size, self.kernel, self.scaled)
+
+
+@dataclass(frozen=True, slots=True)
+class CausalConv(Recurrent):
+    """A convolution over `kernel` positions, as wide as the stream."""
+
+    hidden_size: int
+    kernel: int
+    scaled: bool
+
+    kind: ClassVar[str] = "causal_conv"
+    conventions: ClassVar[tuple[str, ...]] = ()
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Taps [D, kernel]."""
+        return convolution(self.hidden_size, self.kernel, False)
+
+    def caches(self) -> tuple[Cache, ...]:
+        """The inputs of the convolution."""
+        return (ConvCache(self.hidden_size, self.kernel),)
+
+    def linear_flops(self) -> int:
+        """Two operations per tap."""
+        return 2 * self.hidden_size * self.kernel
+
+    def mixing_flops(self, keys: Keys) -> float:
+        """Positions meet in the convolution alone, whose taps are counted as weights."""
+        del keys
+        return 0

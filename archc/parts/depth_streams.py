@@ -1,0 +1,65 @@
+"""A residual stream that starts anew every few layers, and attention over what it was at earlier depths.
+
+From transformers 5.24, models/inkling2/modeling_inkling2.py, Inkling2BlockAttentionResidual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from archc.parts.base import Fields, Size, Tensor
+
+
+class DepthFields(Fields):
+    """`streams: {kind: depths}`.
+
+    Every `layers` layers, behind a mixer, the stream so far is put aside as a depth and goes on as that mixer's output
+    alone. A branch reads a mixture of the depths and the stream, each normed without weight (rms): softmax of its
+    learned query's products with them, divided by sqrt(D). So does the final norm. A branch of attention that has three
+    inputs mixes each by a query of its own.
+    """
+
+    kind: Literal["depths"]
+    count: ClassVar[int] = 1
+    layers: Size = Field(description="Layers from one depth to the next; the first begins with the first layer.")
+
+    def build(self, hidden_size: int) -> Depths:
+        """The streams that the fields declare."""
+        return Depths(hidden_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """A learned query at every branch, and one at the end."""
+
+    hidden_size: int
+
+    kind = "depths"
+
+    def branch_tensors(self, readings: int) -> Iterator[Tensor]:
+        """A query [D] for each reading."""
+        yield Tensor("query", (readings, self.hidden_size), "other")
+
+    def layer_tensors(self) -> Iterator[Tensor]:
+        """None beside those of branches."""
+        yield from ()
+
+    def model_tensors(self) -> Iterator[Tensor]:
+        """The query at the end."""
+        yield Tensor("query", (self.hidden_size,), "other")
+
+    def branch_flops(self) -> int:
+        """Nothing: a mixture of few vectors is a sum with weights, and left out."""
+        return 0
+
+    def layer_flops(self) -> int:
+        """Nothing beside the branches."""
+        return 0
+
+    def model_flops(self) -> int:
+        """Nothing."""
+        return 0

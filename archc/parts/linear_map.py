@@ -1,0 +1,61 @@
+"""A plain linear layer as a branch of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from archc.parts.base import Keys, PartFields, Settled, Tensor, linear
+
+
+class LinearMapFields(PartFields):
+    """`ffn: {kind: linear}`: one matrix from the stream's width to itself."""
+
+    kind: Literal["linear"]
+    bias: bool = Field(default=False, description="Whether the matrix has a bias.")
+
+    def build(self, around: Settled) -> LinearMap:
+        """The layer that the fields declare."""
+        return LinearMap(around.hidden_size, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearMap:
+    """A matrix [hidden_size, hidden_size]."""
+
+    hidden_size: int
+    bias: bool
+
+    role: ClassVar[Literal["ffn"]] = "ffn"
+    kind: ClassVar[str] = "linear"
+    partial: ClassVar[None] = None
+    conventions: ClassVar[tuple[str, ...]] = ()
+    routed: ClassVar[None] = None
+
+    @property
+    def width(self) -> int:
+        """Channels that it puts out."""
+        return self.hidden_size
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """The kind as a whole cannot be generated yet."""
+        return ()
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The matrix, and its bias."""
+        return linear("map", self.hidden_size, self.hidden_size, self.bias, "ffn")
+
+    def caches(self) -> tuple[()]:
+        """It remembers nothing."""
+        return ()
+
+    def linear_flops(self) -> int:
+        """Two operations per weight."""
+        return 2 * self.hidden_size * self.hidden_size
+
+    def mixing_flops(self, keys: Keys) -> float:
+        """Positions do not meet here."""
+        del keys
+        return 0

@@ -1,0 +1,71 @@
+"""Two matrices with few channels between them (LAuReL, Menghani et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from archc.parts.base import Keys, PartFields, Settled, Size, Tensor, linear
+from archc.parts.norm import Norm
+
+
+class LowRankFields(PartFields):
+    """`ffn: {kind: low_rank}`: up(down(x)), without anything between them."""
+
+    kind: Literal["low_rank"]
+    rank: Size = Field(description="Channels between the matrices.")
+    output_norm: bool = Field(default=False, description="Whether a norm, as in norm, stands behind the matrices.")
+    skip: bool = Field(default=False, description="Whether x is added to what they (and the norm) put out.")
+
+    def build(self, around: Settled) -> LowRank:
+        """The branch that the fields declare."""
+        norm = around.norm.build(around.hidden_size) if self.output_norm else None
+        return LowRank(around.hidden_size, self.rank, norm, self.skip)
+
+
+@dataclass(frozen=True, slots=True)
+class LowRank:
+    """Two matrices, [rank, hidden_size] and [hidden_size, rank]."""
+
+    hidden_size: int
+    rank: int
+    norm: Norm | None
+    skip: bool
+
+    role: ClassVar[Literal["ffn"]] = "ffn"
+    kind: ClassVar[str] = "low_rank"
+    partial: ClassVar[None] = None
+    conventions: ClassVar[tuple[str, ...]] = ()
+    routed: ClassVar[None] = None
+
+    @property
+    def width(self) -> int:
+        """Channels between the matrices."""
+        return self.rank
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """The kind as a whole cannot be generated yet."""
+        return ()
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Both matrices, and the norm behind them."""
+        return (
+            *linear("down", self.rank, self.hidden_size, False, "ffn"),
+            *linear("up", self.hidden_size, self.rank, False, "ffn"),
+            *(self.norm.tensors("output_norm") if self.norm else ()),
+        )
+
+    def caches(self) -> tuple[()]:
+        """It remembers nothing."""
+        return ()
+
+    def linear_flops(self) -> int:
+        """Two operations per weight."""
+        return 4 * self.hidden_size * self.rank
+
+    def mixing_flops(self, keys: Keys) -> float:
+        """Positions do not meet here."""
+        del keys
+        return 0

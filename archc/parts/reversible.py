@@ -1,0 +1,59 @@
+"""Two residual streams, of which branches read and write one in turn (Gomez et al. 2017; Reformer, 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from archc.parts.base import Fields, Tensor
+
+
+class ReversibleFields(Fields):
+    """`streams: {kind: reversible}`.
+
+    Both streams begin as the embedded tokens. The first branch of a layer reads the second stream and adds to the first,
+    the next reads the first and adds to the second, and so on. At the end they stand side by side: the final norm and
+    the head have twice hidden_size channels (transformers 5.24, models/reformer/modeling_reformer.py).
+    """
+
+    kind: Literal["reversible"]
+    count: ClassVar[int] = 2
+    ends: ClassVar[int] = 2
+
+    def build(self, hidden_size: int) -> Reversible:
+        """The streams that the fields declare."""
+        del hidden_size
+        return Reversible()
+
+
+@dataclass(frozen=True, slots=True)
+class Reversible:
+    """Two streams, without parameters."""
+
+    kind = "reversible"
+
+    def branch_tensors(self, readings: int) -> Iterator[Tensor]:
+        """None."""
+        del readings
+        yield from ()
+
+    def layer_tensors(self) -> Iterator[Tensor]:
+        """None."""
+        yield from ()
+
+    def model_tensors(self) -> Iterator[Tensor]:
+        """None."""
+        yield from ()
+
+    def branch_flops(self) -> int:
+        """None."""
+        return 0
+
+    def layer_flops(self) -> int:
+        """None."""
+        return 0
+
+    def model_flops(self) -> int:
+        """None."""
+        return 0

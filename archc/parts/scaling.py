@@ -1,0 +1,230 @@
+"""Scalings of rotary positions: how the frequencies of pairs change for contexts beyond the trained length.
+
+The formulas are those of transformers 5.24, modeling_rope_utils.py, in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from archc.parts.base import Fields, Finding, Positive, Size
+
+Factor = Annotated[float, Field(ge=1, lt=1e9)]
+Turns = Annotated[float, Field(ge=1e-9, lt=1e9)]
+Divisors = tuple[Annotated[float, Field(ge=1e-9, lt=1e9)], ...]
+_SCALING = ("position", "scaling")
+
+
+class ScalingFields(Fields):
+    """What all scalings answer about themselves."""
+
+    length_matters: ClassVar[bool] = False
+    """Whether the frequencies depend on the length of the input."""
+    printed: ClassVar[bool] = True
+    """Whether the formula can be generated."""
+    needs_math: ClassVar[bool] = False
+    """Whether the formula takes logarithms or counts turns."""
+    not_in_formula: ClassVar[tuple[str, ...]] = ()
+    """Fields that are no number in the formula: they act through the attention factor alone, or choose a variant."""
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """What does not hold for `rotary_dim` channels that turn, and for `context`, if it is known."""
+        del rotary_dim, context
+        yield from ()
+
+    def amplitude(self, context: int) -> float:
+        """What multiplies cosines and sines, so that attention logits grow by its square."""
+        del context
+        return 1.0
+
+
+class LinearScaling(ScalingFields):
+    """Position interpolation (Chen et al. 2023): every pair turns `factor` times slower."""
+
+    original_context: ClassVar[None] = None
+    kind: Literal["linear"]
+    factor: Factor = Field(description="How many times longer the context becomes.")
+
+
+class DynamicScaling(ScalingFields):
+    """Dynamic NTK: past `original_context` the base grows with the length of the input."""
+
+    length_matters = True
+    kind: Literal["dynamic"]
+    factor: Factor = Field(description="Strength of the growth of the base.")
+    original_context: Size = Field(description="Length up to which nothing changes.")
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """The growth of the base is a power of d / (d - 2), for d channels that turn."""
+        del context
+        yield from _more_than_a_pair("dynamic", rotary_dim)
+
+
+class Llama3Scaling(ScalingFields):
+    """Llama 3.1's bands: fast pairs unchanged, slow pairs slowed by `factor`, a blend between."""
+
+    needs_math = True
+    kind: Literal["llama3"]
+    factor: Factor = Field(description="How much slower the slow pairs turn.")
+    original_context: Size = Field(description="Length the model was first trained at.")
+    low_freq_factor: Positive = Field(description="Pairs with fewer turns than this in original_context are slowed.")
+    high_freq_factor: Positive = Field(description="Pairs with more turns than this in original_context are unchanged.")
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """The bands are in order. Equal factors leave no pair to blend (Llama 4)."""
+        del rotary_dim, context
+        if self.high_freq_factor < self.low_freq_factor:
+            yield Finding(
+                "E206",
+                (*_SCALING, "high_freq_factor"),
+                f"high_freq_factor {self.high_freq_factor:g} is below low_freq_factor {self.low_freq_factor:g}",
+                "the blended band needs high_freq_factor >= low_freq_factor",
+            )
+
+
+class YarnScaling(ScalingFields):
+    """YaRN (Peng et al. 2023): a ramp over the pairs between interpolation and no change."""
+
+    needs_math = True
+    not_in_formula = ("attention_factor", "mscale", "mscale_all_dim", "truncate")
+    kind: Literal["yarn"]
+    factor: Factor = Field(description="How many times longer the context becomes.")
+    original_context: Size = Field(description="Length the model was first trained at.")
+    beta_fast: Turns = Field(default=32.0, description="Turns in original_context above which a pair is unchanged.")
+    beta_slow: Turns = Field(default=1.0, description="Turns in original_context below which a pair is slowed.")
+    attention_factor: Positive | None = Field(
+        default=None, description="Scales cosines and sines; by default 0.1·ln(factor) + 1, or from the mscales."
+    )
+    mscale: Positive | None = Field(default=None, description="Numerator of the attention factor (DeepSeek).")
+    mscale_all_dim: Positive | None = Field(default=None, description="Denominator of the attention factor (DeepSeek).")
+    truncate: bool = Field(default=True, description="Whether the ramp begins and ends at whole pairs.")
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """The ramp rises, and the stretch reaches as far as the model is meant for."""
+        del rotary_dim
+        if self.beta_fast <= self.beta_slow:
+            yield Finding(
+                "E206",
+                (*_SCALING, "beta_fast"),
+                f"beta_fast {self.beta_fast:g} is at most beta_slow {self.beta_slow:g}",
+                "the ramp needs beta_fast > beta_slow",
+            )
+        if context is not None and context > self.original_context * self.factor:
+            reach = int(self.original_context * self.factor)
+            yield Finding(
+                "W402",
+                (*_SCALING, "factor"),
+                f"context {context} is beyond original_context × factor = {reach}",
+                f"lower context to {reach}, or raise factor",
+            )
+
+    def amplitude(self, context: int) -> float:
+        """As stated, or 0.1·ln(factor) + 1, or the quotient of the two forms with mscales."""
+        del context
+        if self.attention_factor is not None:
+            return self.attention_factor
+        log = 0.1 * math.log(self.factor)
+        if self.mscale and self.mscale_all_dim:
+            return (log * self.mscale + 1) / (log * self.mscale_all_dim + 1)
+        return log + 1
+
+
+class LongropeScaling(ScalingFields):
+    """LongRoPE (Ding et al. 2024): a table of factors per pair, one for short and one for long inputs."""
+
+    length_matters = True
+    not_in_formula = ("attention_factor", "factor")
+    kind: Literal["longrope"]
+    original_context: Annotated[Size, Field(ge=2)] = Field(description="Inputs longer than this use the long factors.")
+    short_factors: Divisors = Field(strict=False, description="One divisor per pair, for short inputs.")
+    long_factors: Divisors = Field(strict=False, description="One divisor per pair, for long inputs.")
+    factor: Factor | None = Field(default=None, description="context / original_context unless stated.")
+    attention_factor: Positive | None = Field(
+        default=None, description="Scales cosines and sines; by default sqrt(1 + ln(factor) / ln(original_context))."
+    )
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """Both tables have a divisor for every pair."""
+        del context
+        for name, table in (("short_factors", self.short_factors), ("long_factors", self.long_factors)):
+            if len(table) != rotary_dim // 2:
+                yield Finding(
+                    "E205",
+                    (*_SCALING, name),
+                    f"{name} has {len(table)} entries for {rotary_dim // 2} rotary pairs",
+                    "give one factor for each pair",
+                )
+
+    def amplitude(self, context: int) -> float:
+        """As stated, or sqrt(1 + ln(factor) / ln(original_context)); a factor of at most 1 changes nothing."""
+        if self.attention_factor is not None:
+            return self.attention_factor
+        factor = self.factor or context / self.original_context
+        return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(self.original_context))
+
+
+class NtkAlphaScaling(ScalingFields):
+    """A larger base, base·alpha^(d / (d - 2)) for d channels that turn, whatever the length.
+
+    From transformers 5.24, models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py.
+    """
+
+    original_context: ClassVar[None] = None
+    printed = False
+    kind: Literal["ntk_alpha"]
+    alpha: Factor = Field(description="How many times slower the slowest pair turns.")
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """The growth of the base is a power of d / (d - 2)."""
+        del context
+        yield from _more_than_a_pair("ntk_alpha", rotary_dim)
+
+
+class ProportionalScaling(ScalingFields):
+    """Only the fastest pairs turn, by the frequencies that they have among all pairs of the head; the rest stand still.
+
+    It differs from `partial`, by which pairs are made of the leading channels alone.
+    """
+
+    original_context: ClassVar[None] = None
+    printed = False
+    kind: Literal["proportional"]
+    share: Annotated[float, Field(gt=0, le=1)] = Field(default=1.0, description="Share of the pairs that turn.")
+    factor: Factor = Field(default=1.0, description="How many times slower they turn.")
+
+    def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
+        """At least one pair turns."""
+        del context
+        if not self.turning(rotary_dim):
+            yield Finding(
+                "E206",
+                (*_SCALING, "share"),
+                f"no pair of {rotary_dim // 2} would turn",
+                "raise share, or use position.kind: none",
+            )
+
+    def turning(self, rotary_dim: int) -> int:
+        """Pairs that turn."""
+        return int(self.share * rotary_dim // 2)
+
+
+Scaling = (
+    LinearScaling
+    | DynamicScaling
+    | Llama3Scaling
+    | YarnScaling
+    | LongropeScaling
+    | NtkAlphaScaling
+    | ProportionalScaling
+)
+
+
+def _more_than_a_pair(kind: str, rotary_dim: int) -> Iterator[Finding]:
+    if rotary_dim <= 2:
+        yield Finding(
+            "E206", _SCALING, f"{kind} scaling needs more than one rotary pair", "use a larger head_dim or no scaling"
+        )

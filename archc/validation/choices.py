@@ -1,0 +1,189 @@
+"""Discrete choices of a model (which experts a token is sent to): recorded, pinned, and taken the other way.
+
+A mixture of experts is not continuous: where two experts tie within the noise, a correct port may take the other one,
+and everything behind that position in the row changes. So the noise floor is measured with the choices pinned, and a
+port that parts from the reference at a near tie is held against the reference that takes the other expert there.
+
+Every model of transformers chooses with `torch.topk`, which is watched while the model runs: no family needs to be
+known, and nothing of the model is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+# A choice is a near tie if its margin is below this many times what one unit in the last place does to it: a port may
+# be eight floors away, and the largest move of many tokens is several times the typical one.
+TIE_MARGIN = 64.0
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A choice to take the other way: the weakest entry taken gives way to the strongest one passed over."""
+
+    call: int
+    row: int
+    token: int
+    group: int
+
+
+@dataclass(slots=True)
+class _Call:
+    """One topk of a forward pass, over all tokens: k of several scores are taken, in `groups` of every token.
+
+    taken is [batch, tokens, groups, k], weakest (a slot of it), runner_up and margin are [batch, tokens, groups].
+    """
+
+    taken: Tensor
+    weakest: Tensor
+    runner_up: Tensor
+    margin: Tensor
+
+    def part(self, start: int, length: int) -> _Call:
+        pieces = (one[:, start : start + length] for one in (self.taken, self.weakest, self.runner_up, self.margin))
+        return _Call(*pieces)
+
+
+@dataclass(slots=True)
+class Choices:
+    """All choices of a run, in the order in which a forward pass makes them. Empty for a model that makes none."""
+
+    calls: list[_Call] = field(default_factory=list)
+
+    def margins(self) -> list[Tensor]:
+        """By how much each choice was made, [batch, tokens, groups] per call, in scores."""
+        return [call.margin for call in self.calls]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far one unit in the last place moves each margin, [batch, tokens, groups] per call."""
+
+    per_call: tuple[Tensor, ...]
+
+    def near_ties(self, choices: Choices, row: int, token: int) -> list[Flip]:
+        """The choices of one token that lie within the noise, the closest first."""
+        found = []
+        for call, (margins, noise) in enumerate(zip(choices.margins(), self.per_call, strict=True)):
+            for group, (margin, moved) in enumerate(zip(margins[row, token], noise[row, token], strict=True)):
+                if margin <= TIE_MARGIN * moved:
+                    found.append((float(margin / moved), Flip(call, row, token, group)))
+        return [flip for _, flip in sorted(found, key=lambda one: one[0])]
+
+    def tied(self, choices: Choices, like: Tensor) -> Tensor:
+        """[batch, tokens], as `like`: where any choice lies within the noise."""
+        mask = torch.zeros_like(like, dtype=torch.bool)
+        for margins, noise in zip(choices.margins(), self.per_call, strict=True):
+            mask |= (margins <= TIE_MARGIN * noise).any(-1)
+        return mask
+
+
+def noise_of(base: Choices, moved: Sequence[Choices]) -> Noise:
+    """The noise of all margins, from runs with moved weights in which the choices of `base` were pinned.
+
+    At least the median of all tokens counts, since a single draw may happen to move a margin by nothing.
+    """
+    per_call = []
+    for call, margins in enumerate(base.margins()):
+        moves = torch.stack([(run.margins()[call] - margins).abs() for run in moved]).amax(0)
+        least = moves.nan_to_num().median().clamp(min=torch.finfo(moves.dtype).tiny)
+        per_call.append(moves.clamp(min=least))
+    return Noise(tuple(per_call))
+
+
+class Watch(TorchFunctionMode):
+    """Records the choices that a model makes inside this context, and decides those that are `pinned`.
+
+    With a `flip`, all choices before it are pinned, it is taken the other way, and what follows from it (later choices
+    of its token, and later tokens of its row) is free. `begin` must be told every forward pass.
+    """
+
+    def __init__(self, pinned: Choices | None = None, flip: Flip | None = None) -> None:
+        super().__init__()
+        self._pinned = pinned
+        self._flip = flip
+        self._pieces: list[list[_Call]] = []
+        self._start = 0
+        self._shape = (0, 0)
+
+    def begin(self, start: int, batch: int, tokens: int) -> None:
+        """The next forward pass is about to run: `batch` rows of `tokens` tokens, the first at position `start`."""
+        self._start, self._shape = start, (batch, tokens)
+        self._pieces.append([])
+
+    def choices(self) -> Choices:
+        """What was chosen, over all forward passes."""
+        parts: Iterator[tuple[_Call, ...]] = zip(*self._pieces, strict=True)
+        return Choices(
+            [
+                _Call(
+                    *(
+                        torch.cat([getattr(call, name) for call in calls], 1)
+                        for name in ("taken", "weakest", "runner_up", "margin")
+                    )
+                )
+                for calls in parts
+            ]
+        )
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Every function of torch passes here; only topk over the scores of all tokens is looked at."""
+        out = func(*args, **(kwargs or {}))
+        if func is not torch.topk and func is not Tensor.topk:
+            return out
+        scores: Tensor = args[0] if args else (kwargs or {})["input"]
+        width = scores.shape[-1]
+        batch, tokens = self._shape
+        per_token = out.indices.shape[:-1] == scores.shape[:-1] and scores.numel() % (batch * tokens * width) == 0
+        if not per_token or out.indices.shape[-1] == 0:
+            return out
+        table = scores.reshape(batch, tokens, -1, width)
+        call = _call(table, out.indices.view(*table.shape[:-1], -1))
+        number = len(self._pieces[-1])
+        if self._pinned is not None:
+            call = self._decide(number, table, call)
+        self._pieces[-1].append(call)
+        if self._pinned is None:
+            return out
+        indices = call.taken.view(out.indices.shape)
+        return torch.return_types.topk((scores.gather(-1, indices), indices))
+
+    def _decide(self, number: int, table: Tensor, free: _Call) -> _Call:
+        assert self._pinned is not None
+        tokens = self._shape[1]
+        pinned = self._pinned.calls[number].part(self._start, tokens)
+        taken = pinned.taken.clone()
+        flip = self._flip
+        if flip is not None:
+            since = max(flip.token - self._start + (number <= flip.call), 0)
+            taken[flip.row, since:] = free.taken[flip.row, since:]
+            here = flip.token - self._start
+            if number == flip.call and 0 <= here < tokens:
+                place = (flip.row, here, flip.group)
+                taken[(*place, int(pinned.weakest[place]))] = pinned.runner_up[place]
+            return _call(table, taken)
+        margin = _at(table, _at(taken, pinned.weakest)) - _at(table, pinned.runner_up)
+        return _Call(taken, pinned.weakest, pinned.runner_up, margin)
+
+
+def _at(values: Tensor, index: Tensor) -> Tensor:
+    return values.gather(-1, index[..., None]).squeeze(-1)
+
+
+def _call(table: Tensor, taken: Tensor) -> _Call:
+    """A choice from its scores [batch, tokens, groups, width] and what was taken of them [..., k]."""
+    chosen = table.gather(-1, taken)
+    weakest = chosen.argmin(-1)
+    if taken.shape[-1] == table.shape[-1]:  # all are taken: there is no other way
+        return _Call(taken, weakest, _at(taken, weakest), torch.full_like(chosen[..., 0], torch.inf))
+    rest = table.scatter(-1, taken, -torch.inf)
+    strongest, runner_up = rest.max(-1)
+    return _Call(taken, weakest, runner_up, _at(chosen, weakest) - strongest)

@@ -1,0 +1,53 @@
+"""What the verdict says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archc.architecture import compile_text
+from archc.render.validation import print_verdict
+from archc.validation.gate import run_gate
+from tests.tiny import BY_NAME
+
+Checkpoint = Callable[[str], Path]
+
+
+def verdict(name: str, folder: Path, capsys: pytest.CaptureFixture[str], *overrides: str) -> list[str]:
+    capsys.readouterr()
+    print_verdict(run_gate(compile_text(BY_NAME[name].text(), name, overrides), folder, lambda _step: None))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_broken_invariant_says_what_was_expected(checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three layers of 2 × 2 heads × 16 channels: transformers keeps 6 positions of a window of 7, and 7 of 8."""
+    lines = verdict("mistral-window", checkpoint("mistral-window"), capsys, "attention.window=8")
+    size = next(line for line in lines if line.startswith("  cache size"))
+    assert size.endswith("FAIL  1,344 declared, 1,152 in the reference, after 256 tokens")
+    windows = next(line for line in lines if line.startswith("  windows"))
+    assert windows.endswith("FAIL  layer 0: a window of 8 declared, a window of 7 in the reference")
+    last = lines[-1]
+    assert last.startswith("  FAIL: ")
+    assert "times the noise floor" in last
+    assert last.endswith("broken: cache size, windows")
+
+
+def test_what_holds_is_said_without_figures_that_look_like_faults(
+    checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = verdict("mistral-window", checkpoint("mistral-window"), capsys)
+    for name in ("windows", "cache size"):
+        assert next(line for line in lines if line.startswith(f"  {name}")).split() == [*name.split(), "pass"]
+    assert lines[-1].startswith("  PASS: ")
+    assert "broken" not in lines[-1]
+
+
+def test_an_arithmetic_that_is_no_measure_is_not_blamed_on_the_port(
+    checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """torch's fused attention knows no soft cap: that says nothing about Gemma 2's port."""
+    note = next(line for line in verdict("gemma2", checkpoint("gemma2"), capsys) if "fused attention" in line)
+    assert "measured without fused attention" in note
+    assert "the reference itself computes something else that way" in note
