@@ -17,11 +17,11 @@ _LEVELS: Final = {"W": Level.WARNING, "N": Level.NOTE}
 
 
 def advise(compiled: Compiled) -> list[Diagnostic]:
-    """Warnings and notes about a design, each with its place; what is true of several kinds of layer is said once."""
+    """Warnings and notes about a design, in the order of their places; what kinds of layer share is said once."""
     found: dict[tuple[str, str], Diagnostic] = {}
     for finding, trees in _findings(compiled):
         found.setdefault((finding.code, finding.message), _located(finding, trees))
-    return list(found.values())
+    return sorted(found.values(), key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
 
 
 def _findings(compiled: Compiled) -> Iterator[tuple[Finding, Sequence[Node]]]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from archc.architecture.build import Compiled
 from archc.architecture.model import Branch
 from archc.parts.base import Finding
+from archc.parts.position import AlibiFields, RopeFields
 from archc.spec.diagnostics import Span
 from archc.spec.language import SECTIONS
-from archc.spec.load import LoadedSpec
 from archc.spec.sections import ReadBranch, read_layer
 from archc.spec.source import Node
 
@@ -47,7 +47,7 @@ def _idle(node: Node, path: tuple[str, ...], used: set[Span], placed: bool) -> I
     elif "position" in path and not placed:
         yield _finding(path, "no layer has a mixer that takes positions")
     else:
-        yield _finding(path, "every layer that could take it states its own")
+        yield _finding(path, "every layer states its own, or has none")
 
 
 def _finding(path: tuple[str, ...], reason: str) -> Finding:
@@ -56,7 +56,8 @@ def _finding(path: tuple[str, ...], reason: str) -> Finding:
 
 def _used(compiled: Compiled) -> tuple[set[Span], bool]:
     """The places of all values that some branch is built from, and whether any branch takes positions."""
-    used, placed = _of_header(compiled.loaded), False
+    used = set(_leaves(_mapping(compiled.loaded.root)["norm"]))  # of both ends, whatever the layers state
+    placed = False
     layers = {layer.kind: layer for layer, _ in compiled.architecture.distinct}
     for kind, root in compiled.loaded.kind_roots.items():
         for read, branch in zip(read_layer(root), layers[kind].branches, strict=True):
@@ -69,15 +70,9 @@ def _used(compiled: Compiled) -> tuple[set[Span], bool]:
     return used, placed
 
 
-def _of_header(loaded: LoadedSpec) -> set[Span]:
-    """What the norms of both ends are built from, whatever the layers state."""
-    norm = _mapping(loaded.root.find(("norm",)))
-    return {span for name, node in norm.items() if name != "placement" for span in _leaves(node)}
-
-
 def _takes_position(read: ReadBranch, branch: Branch) -> bool:
     """Whether positions act in the branch: by a table at the embedding, or in one of its parts."""
-    if getattr(read.fields.get("position"), "kind", "none") not in ("rope", "alibi"):
+    if not isinstance(read.fields.get("position"), RopeFields | AlibiFields):
         return True
     acting = ("rope", "alibi")
     return any(getattr(part, name, None) is not None for _, part in branch.parts for name in acting)

@@ -11,7 +11,7 @@ from archc.importing.source import is_source
 from archc.parts.base import Part, Settled
 from archc.parts.ends import Positions
 from archc.parts.norm import Norm
-from archc.parts.position import LearnedFields, SinusoidalFields
+from archc.parts.position import AxialFields, LearnedFields, PositionFields, SinusoidalFields
 from archc.spec.diagnostics import Diagnostic
 from archc.spec.language import BranchFields, Header, LayerFields, Spec
 from archc.spec.load import LoadedSpec, load, load_text
@@ -104,8 +104,7 @@ def _branch(fields: BranchFields, header: Header, layers: int, slots: Counter[st
 def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
     header = spec.header
     branches = [branch for fields in spec.kinds.values() for branch in fields.branches]
-    table = next((b.position for b in branches if isinstance(b.position, LearnedFields | SinusoidalFields)), None)
-    positions = Positions(header.context, table.offset, isinstance(table, LearnedFields)) if table else None
+    positions = next((table for b in branches if (table := _positions(b.position, header))), None)
     embedding = header.embedding.build(header.vocab_size, header.hidden_size, header.norm, positions, len(spec.pattern))
     return Architecture(
         name=header.name,
@@ -119,7 +118,7 @@ def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
         embedding=embedding,
         layers=tuple(layers[kind] for kind in spec.pattern),
         final_norm=_final_norm(header),
-        head=header.logits.build(embedding, header.embedding.tied, header.norm),
+        head=header.logits.build(embedding, header.embedding.tied, header.norm, _ends(header)),
         streams=header.streams.build(header.hidden_size) if header.streams else None,
         passes=header.passes.build(header.hidden_size) if header.passes else None,
         undeclared=header.undeclared,
@@ -127,9 +126,25 @@ def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
     )
 
 
+def _positions(position: PositionFields | None, header: Header) -> Positions | None:
+    """What is added to the embedding, if anything is."""
+    match position:
+        case LearnedFields() | SinusoidalFields():
+            return Positions(header.context, position.offset, isinstance(position, LearnedFields))
+        case AxialFields(rows=rows, columns=columns, row_width=width):
+            return Positions(rows * columns, 0, True, ((rows, width), (columns, header.hidden_size - width)))
+        case _:
+            return None
+
+
+def _ends(header: Header) -> int:
+    """Streams that stand side by side before the head."""
+    return header.streams.ends if header.streams else 1
+
+
 def _final_norm(header: Header) -> Norm | None:
     if not header.final_norm:
         return None
-    norm = header.norm.build(header.hidden_size)
+    norm = header.norm.build(header.hidden_size * _ends(header))
     eps, bias = header.final_norm_eps, header.final_norm_bias
     return replace(norm, eps=norm.eps if eps is None else eps, bias=norm.bias if bias is None else bias)

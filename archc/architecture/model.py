@@ -15,6 +15,7 @@ from archc.parts.residual import Residual
 from archc.parts.streams import Streams
 
 _SHARED = "shared."
+_WHOLE_MODEL = f"{_SHARED}layers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ class Layer:
         for branch in self.branches:
             owner = f"{_SHARED}{branch.shared}" if branch.shared else prefix
             for tensor in branch.tensors():
-                yield tensor.inside(prefix if tensor.per_layer else owner)
+                place = prefix if tensor.per_layer else _WHOLE_MODEL if tensor.whole_model else owner
+                yield tensor.inside(place)
         if self.branches[-1].residual.layer_scalar:
             yield Tensor(f"{prefix}.scalar", (1,), "other", buffer=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
 
 from archc.architecture import Compiled
 from archc.errors import ArchcError
@@ -72,4 +71,7 @@ def _refusal(found: Attempt, model_type: str) -> tuple[str, str]:
         return f"no config of the family {model_type} says this spec: {found.problem}", "choose another family"
     paths = list(dict.fromkeys(difference.path for difference in found.wrong))
     named = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
-    return f"a config of the family {model_type} cannot say {named} as the spec does", "leave family out, or choose another"
+    return (
+        f"a config of the family {model_type} cannot say {named} as the spec does",
+        "leave family out, or choose another",
+    )

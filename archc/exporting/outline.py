@@ -135,4 +135,7 @@ def fields(section: object) -> dict[str, Any]:
 def _names(section: object) -> Any:
     """The names of the fields of a section; None for what is a plain value."""
     kind = type(section)
-    return next((getattr(kind, a) for a in ("model_fields", "__struct_fields__", "__dataclass_fields__") if hasattr(kind, a)), None)
+    return next(
+        (getattr(kind, a) for a in ("model_fields", "__struct_fields__", "__dataclass_fields__") if hasattr(kind, a)),
+        None,
+    )

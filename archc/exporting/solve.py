@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
+from math import inf
+from re import sub
 from typing import Any, Final
 
 from archc.architecture import Compiled, compile_text
 from archc.errors import ArchcError
 from archc.exporting.candidates import for_key
-from archc.exporting.outline import Difference, Outline, differences, outline, same_model
+from archc.exporting.outline import Difference, differences, outline, same_model
 from archc.exporting.trace import Place, Trace, trace
-from archc.exporting.writers import seeds
+from archc.exporting.writers import is_open, seeds
 from archc.families import family
-from archc.importing.convert import convert
+from archc.importing.convert import convert, leaves
+from archc.importing.reading import Reading
 from archc.importing.resolve import reference, resolve
+from archc.importing.translate import translate
 
 Config = dict[str, Any]
 _ROUNDS: Final = 12
 _TRIES: Final = 60
 """Values that are tried for a key, for one field."""
+_SIZES: Final = ("attention.heads", "attention.kv_heads", "attention.head_dim", "ffn.width")
+_INVALID: Final = 1e9
+"""The distance of a config that imports as no spec; the reference may not even read it."""
 _SWITCHES: Final = 4
 _ENTRIES: Final = 64
 """Ways to give every kind of layer its entry in a list."""
@@ -40,7 +48,9 @@ class Attempt:
     @property
     def distance(self) -> float:
         """How far it is from the wanted spec; 0 is there."""
-        return float("inf") if self.problem is not None else len(self.wrong)
+        if self.problem is None:
+            return len(self.wrong)
+        return _INVALID + len(self.wrong) if self.wrong else inf
 
 
 class Search:
@@ -51,6 +61,7 @@ class Search:
         self.goal = outline(wanted)
         self.model_type = model_type
         self._known: dict[str, Attempt] = {}
+        self._fixed: frozenset[str] = frozenset()
 
     def attempt(self, config: Config) -> Attempt:
         """Import a config and compare."""
@@ -63,14 +74,30 @@ class Search:
         try:
             found = compile_text(convert(copy.deepcopy(config), "model").text)
         except (ArchcError, RecursionError) as error:
-            return Attempt(config, (), str(error))
+            return Attempt(config, tuple(self._wrong_leaves(config)), str(error))
         if same_model(self.wanted.architecture, found.architecture):
             return Attempt(config, ())
         wrong = differences(self.goal, outline(found))
         return Attempt(config, tuple(wrong) or (Difference(None, "the model", None, None),))
 
+    def _wrong_leaves(self, config: Config) -> Iterator[Difference]:
+        """What is wrong with what the table says of a config, where that makes no spec."""
+        try:
+            resolved, stated, _ = resolve(copy.deepcopy(config))
+            table = family(self.model_type).config
+            found = translate(table, lambda layer: Reading(resolved, stated, layer), len(self.goal.layers))
+        except Exception:  # the reference reads no such config, or the table trips over it
+            return
+        for layer, tree in ((None, found.header), *enumerate(found.layers)):
+            for place, leaf in leaves(tree, ""):
+                path = sub(r"^block\.\d+\.", "", place)
+                wanted = self.goal.at(layer, path)
+                if isinstance(leaf.value, (int, float, str)) and leaf.value != wanted:
+                    yield Difference(layer, path, wanted, leaf.value)
+
     def run(self, bare: Config, start: Config) -> Attempt:
         """The nearest config that is found. `bare` is one that the reference reads; `start` is known to be needed."""
+        self._fixed = frozenset(start)
         best = min((self.attempt({**self._stated(bare), **start}), self.attempt(start)), key=lambda a: a.distance)
         for _ in range(_ROUNDS):
             before = best.config
@@ -83,7 +110,7 @@ class Search:
 
     def _traces(self, config: Config) -> tuple[Any, list[Trace]]:
         resolved, _, _ = resolve(copy.deepcopy(config))
-        return resolved, trace(resolved, family(self.model_type).config, _layers(resolved))
+        return resolved, trace(resolved, family(self.model_type).config, len(self.goal.layers))
 
     def _stated(self, config: Config) -> Config:
         """A config in which every key that is a field of the spec has its value."""
@@ -94,7 +121,7 @@ class Search:
         changed = copy.deepcopy(config)
         values: dict[Place, list[object]] = {}
         for found in traces:
-            if found.direct and (found.layer is None or found.layer < len(self.goal.layers)):
+            if found.direct:
                 value = self.goal.at(found.layer, found.path)
                 if value is not None:
                     values.setdefault(found.reads[0], []).append(value)
@@ -124,16 +151,39 @@ class Search:
                 return best
             seen.add((todo.path, repr(todo.wanted)))
             found = self._mended(best, todo, resolved, traces)
+            if found.distance >= best.distance:
+                found = self._turned(best, todo, resolved, traces)
             if found.distance < best.distance:
                 best = found
         return best
 
-    def _mended(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> Attempt:
+    def _turned(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> Attempt:
+        """One switch turned, and then the one value mended that this puts wrong."""
+        for place in self._places(todo, resolved, traces):
+            if not isinstance(value := read(resolved, place), bool):
+                continue
+            turned = self.attempt(with_value(best.config, resolved, place, not value))
+            with suppress(ArchcError):
+                then, after = self._traces(turned.config)
+                for wrong in list({d.path: d for d in turned.wrong}.values())[:_SWITCHES]:
+                    found = self._mended(turned, wrong, then, after)
+                    if found.distance < best.distance:
+                        return found
+        return best
+
+    def _places(self, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> list[Place]:
+        """The keys that a field is read from, those that are read for it alone before those of its whole section."""
         concerned = [t for t in traces if (t.layer == todo.layer or t.layer is None or todo.layer is None)]
         concerned = sorted((t for t in concerned if t.concerns(todo.path)), key=lambda t: -len(t.path))
-        places = list(dict.fromkeys(place for t in concerned for place in t.reads))
+        found = dict.fromkeys(place for t in concerned for place in t.reads)
+        return [p for p in found if p[0] not in self._fixed and (is_open(resolved, p[0]) or read(resolved, p) is None)]
+
+    def _mended(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> Attempt:
+        """One value changed, or several switches turned, so that a field comes right."""
+        places = self._places(todo, resolved, traces)
         sizes = [v for v in (read(resolved, place) for place in places) if _is_number(v)]
         sizes += [v for v in self.goal.header.values() if _is_number(v)]
+        sizes += [v for v in map(self.goal.layers[0].get, _SIZES) if _is_number(v)]
         wrong = [d for d in best.wrong if d.path == todo.path]
         for place in places:
             current = read(resolved, place)
@@ -203,11 +253,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _layers(resolved: Any) -> int:
-    found = resolved.num_hidden_layers
-    return found if isinstance(found, int) else 1
-
-
 def read(resolved: Any, place: Place) -> Any:
     """What a resolved config has at a place; None for nothing."""
     found = resolved
@@ -232,5 +277,3 @@ def put(config: Config, resolved: Any, place: Place, value: object) -> None:
             inside[key] = copy.deepcopy(dict(whole) if isinstance(whole, Mapping) else {})
         inside = inside[key]
     inside[place[-1]] = list(value) if isinstance(value, tuple) else value
-
-

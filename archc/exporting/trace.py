@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from re import sub
 from typing import Any
@@ -72,7 +73,7 @@ class _Watched(Reading):
 
     def __getattr__(self, key: str) -> Any:
         if not key.startswith("_"):
-            self.places.append((*self._inside, key))
+            self.places += ((*self._inside, name) for name in _open(self._config, key))
         return super().__getattr__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -85,6 +86,29 @@ class _Watched(Reading):
 
     def section(self, key: str) -> Reading:
         return _Watched(getattr(self._config, key), (*self._inside, key), self.layer, self.places)
+
+
+def _open(config: Any, key: str) -> list[str]:
+    """The key itself, or those that the config's class works it out from."""
+    own = getattr(type(config), key, None)
+    if not isinstance(own, property) or own.fset or own.fget is None:
+        return [key]
+    asked = _Asked(config)
+    with suppress(Exception):  # what it trips over, importing will say
+        own.fget(asked)
+    return [name for inner in dict.fromkeys(asked.names) for name in _open(config, inner)]
+
+
+class _Asked:
+    """Stands in for a config, and notes what is asked of it."""
+
+    def __init__(self, config: Any) -> None:
+        self._config = config
+        self.names: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.append(name)
+        return getattr(self._config, name)
 
 
 class _WatchedRope(Rope):

@@ -25,13 +25,19 @@ def _windows(resolved: Any, wanted: Outline) -> Config:
     windows = [layer.get("attention.window") for layer in wanted.layers]
     known = [window for window in windows if window]
     found: Config = {}
-    if hasattr(resolved, "sliding_window"):
+    if is_open(resolved, "sliding_window"):
         found["sliding_window"] = known[0] if known else None
-    if hasattr(resolved, "use_sliding_window"):
+    if is_open(resolved, "use_sliding_window"):
         found["use_sliding_window"] = bool(known)
-    if isinstance(getattr(resolved, "layer_types", None), list) and known and not all(windows):
+    if is_open(resolved, "layer_types") and known and not all(windows):
         found["layer_types"] = ["sliding_attention" if window else "full_attention" for window in windows]
     return found
+
+
+def is_open(resolved: Any, key: str) -> bool:
+    """Whether a config has a key that can be given a value, and that its class does not work out."""
+    own = getattr(type(resolved), key, None)
+    return hasattr(resolved, key) and not (isinstance(own, property) and own.fset is None)
 
 
 def _ropes(config: Config, resolved: Any, wanted: Outline) -> Iterator[Config]:
@@ -55,7 +61,7 @@ def _ropes(config: Config, resolved: Any, wanted: Outline) -> Iterator[Config]:
                 by_type.setdefault(kind, copy.deepcopy(dict(parameters)))
         yield {**config, "rope_parameters": by_type}
         turned = {kind: parameters for kind, parameters in by_type.items() if parameters}
-        yield {**config, "rope_parameters": {**{kind: usual for kind in by_type}, **turned}}
+        yield {**config, "rope_parameters": {**dict.fromkeys(by_type, usual), **turned}}
 
 
 def rope_parameters(layer: Values) -> dict[str, Any]:

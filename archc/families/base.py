@@ -67,5 +67,7 @@ class Family:
     optional_prefix: str = ""
     ignored: tuple[str, ...] = ()
     config: Table = field(default_factory=dict)
+    refused: str = ""
+    """Why the language cannot say the model, where it cannot."""
     beside: str = ""
     """What the reference's class has beside the text model that `config` describes, such as a vision encoder."""

@@ -7,7 +7,6 @@ from typing import Any
 from archc.families import gemma4_unified_text
 from archc.families.base import Family, Key, Source, Table
 from archc.families.common import activation
-from archc.importing.translate import NULL
 
 ACTIVATION = activation("hidden_activation")
 DENSE: Table = {"kind": "gated", "activation": ACTIVATION, "width": gemma4_unified_text.CONFIG["ffn.width"]}

@@ -1,4 +1,4 @@
-"""inkling2_text: attention over earlier depths, sinks and taps that are projected (transformers 5.24, models/inkling2)."""
+"""inkling2_text: attention over earlier depths, projected sinks and taps (transformers 5.24, models/inkling2)."""
 
 from typing import Any
 

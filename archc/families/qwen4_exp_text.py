@@ -23,15 +23,6 @@ _INDEXER: Table = {
 }
 _ATTENTION: Table = {**qwen3_next.ATTENTION, "indexer": _INDEXER}
 _MIXER: Table = {**qwen3_next.MIXER, "gate": lambda c: c.output_gate_type or c.hidden_act}
-_NGRAM: Table = {
-    "kind": "ngram",
-    "order": Key("ngram_size"),
-    "heads": Key("heads_per_ngram"),
-    "rows": lambda c: _rows(c),
-    "width": Key("ple_embed_dim"),
-    "kernel": Key("ple_conv_kernel_size"),
-    "boundary": lambda c: c.eos_token_id[0] if isinstance(c.eos_token_id, list) else c.eos_token_id,
-}
 
 
 def _rows(c: Any) -> int:
@@ -44,8 +35,19 @@ def _rows(c: Any) -> int:
     return ceil(sum(islice(primes, first, first + functions)) / divisor) * divisor
 
 
+_NGRAM: Table = {
+    "kind": "ngram",
+    "order": Key("ngram_size"),
+    "heads": Key("heads_per_ngram"),
+    "rows": _rows,
+    "width": Key("ple_embed_dim"),
+    "kernel": Key("ple_conv_kernel_size"),
+    "boundary": lambda c: c.eos_token_id[0] if isinstance(c.eos_token_id, list) else c.eos_token_id,
+}
+
+
 def _block(c: Any) -> list[dict[str, Source]]:
-    hashed = [{"mixer": _NGRAM, "reads": "streams"}] if c.layer + 1 in c.ple_layer_ids else []
+    hashed: list[dict[str, Source]] = [{"mixer": _NGRAM, "reads": "streams"}] if c.layer + 1 in c.ple_layer_ids else []
     linear = c.layer_types[c.layer] == "linear_attention"
     return [*hashed, {"mixer": _MIXER} if linear else {"attention": _ATTENTION}, {"ffn": qwen2_moe.EXPERTS}]
 

@@ -50,7 +50,11 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
     Raises UnknownModelError for a model that is not known.
     """
     config, stated, outer = resolve(raw)
-    table = family(config.model_type).config
+    table, refused = family(config.model_type).config, family(config.model_type).refused
+    if refused:
+        raise UnknownModelError(
+            f"archc cannot import the model type {config.model_type}: {refused}", "no spec can say it"
+        )
     if not table:
         raise UnknownModelError(f"archc cannot import the model type {config.model_type} yet", "write a spec for it")
     look = Reading(config, stated)
@@ -81,8 +85,8 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
     text = stamped(f"Imported by archc {__version__} from a config of the model type {_label(outer)}.", body)
     _check(text, config.model_type)
     values = [
-        *_leaves(header, ""),
-        *(v for i, layer in enumerate(found.layers) for v in _leaves(layer, f"layers.{i}.")),
+        *leaves(header, ""),
+        *(v for i, layer in enumerate(found.layers) for v in leaves(layer, f"layers.{i}.")),
     ]
     return Imported(text, tuple(values), outer if outer != config.model_type else None)
 
@@ -134,12 +138,13 @@ def _label(name: str) -> str:
     return text or "imported"
 
 
-def _leaves(tree: Tree, path: str) -> Iterator[tuple[str, Leaf]]:
+def leaves(tree: Tree, path: str) -> Iterator[tuple[str, Leaf]]:
+    """Every leaf of a tree, under its path behind `path`."""
     for key, value in tree.items():
         if isinstance(value, Leaf):
             yield path + key, value
         elif isinstance(value, Mapping):
-            yield from _leaves(value, f"{path}{key}.")
+            yield from leaves(value, f"{path}{key}.")
         else:
             for index, entry in enumerate(value):
-                yield from _leaves(entry, f"{path}{key}.{index}.")
+                yield from leaves(entry, f"{path}{key}.{index}.")

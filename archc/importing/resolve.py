@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
@@ -114,5 +115,5 @@ def _line(error: Exception) -> str:
 
 
 def _plain(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what would load code or change how the class reads the rest."""
-    return {key: value for key, value in raw.items() if key not in {"auto_map", "quantization_config"}}
+    """A copy, for the class writes into sections, without what would load code or change how it reads the rest."""
+    return {key: deepcopy(value) for key, value in raw.items() if key not in {"auto_map", "quantization_config"}}

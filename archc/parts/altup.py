@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,12 +26,13 @@ class AltUpFields(Fields):
     """
 
     kind: Literal["altup"]
+    ends: ClassVar[int] = 1
     count: Annotated[int, Field(gt=0, le=2**10)] = Field(description="Residual streams, all of hidden_size channels.")
     active: Annotated[int, Field(ge=0, lt=2**10)] = Field(default=0, description="The stream that layers work on.")
     scaled: bool = Field(
         default=True,
-        description="Whether what a branch with the target other_streams reads is multiplied by a learned vector, which "
-        "is stored in any case.",
+        description="Whether what a branch with the target other_streams reads is multiplied by a learned vector, "
+        "which is stored in any case.",
     )
 
     def build(self, hidden_size: int) -> AltUp:

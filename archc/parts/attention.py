@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -71,6 +72,8 @@ class Attention:
     """How often the reference's cache stores a key/value head."""
     alibi: float | None
     """The exponent of the last head's slope, where logits fall with distance."""
+    bucket_biases: int
+    """Learned biases of a head, for buckets of distances."""
 
     role: ClassVar[Literal["mixer"]] = "mixer"
     kind = "gqa"
@@ -145,6 +148,8 @@ class Attention:
         found = [f"attention.{name}" for name, is_so in unusual.items() if is_so]
         if self.alibi is not None:
             found.append("position.kind: alibi")
+        if self.bucket_biases:
+            found.append("position.kind: buckets")
         norms = (self.q_norm, self.k_norm)
         return (
             *found,
@@ -190,32 +195,45 @@ class Attention:
         norms = (("q_norm", self.q_norm), ("k_norm", self.k_norm), ("output_norm", self.output_norm))
         for norm_name, norm in norms:
             tensors += norm.tensors(norm_name) if norm else ()
-        for name in ("k_input_norm", "v_input_norm") if self.input_norm else ():
-            tensors += self.input_norm.tensors(name) if self.input_norm else ()
-        if self.length_limit is not None:
-            tensors.append(Tensor("length_factor", (self.heads, self.head_dim), "attention"))
-        if self.distance_bias:
-            tensors += self.distance_bias.tensors(self.heads, self.input_size)
-        if self.kv_conv:
-            tensors += self.kv_conv.tensors(self.kv_heads, self.head_dim, self.input_size)
-        if self.sinks == "projected":
-            tensors += linear("sink", self.heads, self.input_size, False, "attention")
-        elif self.sinks != "none":
-            tensors.append(Tensor("sinks", (self.heads,), "attention"))
-        if self.query_factor is not None:
-            tensors.append(Tensor("query_factor", (self.q_width,), "attention"))
-        if self.gate:
-            if self.gate.factor is not None:
-                tensors.append(Tensor("gate_factor", (self._gate_width,), "attention"))
-            tensors += linear("gate", self._gate_width, self.input_size, self.gate.bias, "attention")
-            if self.gate.head_bias:
-                tensors.append(Tensor("gate_bias", (self.heads,), "attention"))
+        tensors += (*self._of_positions(), *self._of_inputs(), *self._of_output())
         if self.differential:
             tensors += (Tensor(f"lambda_{name}", (self.head_dim,), "attention") for name in ("q1", "k1", "q2", "k2"))
         if self.dynamic_mask:
             tensors.append(Tensor("mask_strength", (self.kv_heads,), "attention"))
             tensors += linear("mask", self.kv_heads, self.v_width, self.dynamic_mask.bias, "attention")
         return (*tensors, *self._adapters(), *(self.indexer.tensors() if self.indexer else ()))
+
+    def _of_positions(self) -> Iterator[Tensor]:
+        """Biases that depend on distance."""
+        if self.bucket_biases:
+            yield Tensor("bucket_bias", (self.bucket_biases, self.heads), "position", whole_model=True)
+        if self.distance_bias:
+            yield from self.distance_bias.tensors(self.heads, self.input_size)
+
+    def _of_inputs(self) -> Iterator[Tensor]:
+        """What queries, keys and values pass through beside their projections and norms."""
+        if self.input_norm:
+            yield from self.input_norm.tensors("k_input_norm")
+            yield from self.input_norm.tensors("v_input_norm")
+        if self.length_limit is not None:
+            yield Tensor("length_factor", (self.heads, self.head_dim), "attention")
+        if self.kv_conv:
+            yield from self.kv_conv.tensors(self.kv_heads, self.head_dim, self.input_size)
+        if self.query_factor is not None:
+            yield Tensor("query_factor", (self.q_width,), "attention")
+
+    def _of_output(self) -> Iterator[Tensor]:
+        """Sinks, and the gate."""
+        if self.sinks == "projected":
+            yield from linear("sink", self.heads, self.input_size, False, "attention")
+        elif self.sinks != "none":
+            yield Tensor("sinks", (self.heads,), "attention")
+        if self.gate:
+            yield from linear("gate", self._gate_width, self.input_size, self.gate.bias, "attention")
+            if self.gate.head_bias:
+                yield Tensor("gate_bias", (self.heads,), "attention")
+            if self.gate.factor is not None:
+                yield Tensor("gate_factor", (self._gate_width,), "attention")
 
     def _adapters(self) -> tuple[Tensor, ...]:
         inward = [(name, *sizes) for name, sizes in self.projections.items() if name != "o"]

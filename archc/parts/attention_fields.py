@@ -24,7 +24,7 @@ from archc.parts.attention_sections import (
 )
 from archc.parts.base import Finding, PartFields, Positive, Settled, Size, Surroundings
 from archc.parts.indexer import IndexerFields
-from archc.parts.position import AlibiFields
+from archc.parts.position import AlibiFields, BucketFields
 
 
 class AttentionFields(PartFields):
@@ -83,7 +83,8 @@ class AttentionFields(PartFields):
     sinks: Sinks = Field(
         default="none",
         description="A learned logit per head that takes weight from all keys: column, as one more column of the "
-        "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column, projected from the input.",
+        "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column that is projected from "
+        "the input.",
     )
     gate: HeadGateFields | None = Field(default=None, description="A learned factor on the output of the heads.")
     output_norm: bool = Field(
@@ -183,6 +184,7 @@ class AttentionFields(PartFields):
             qk_norm_order=qk.order if qk else "before_rope",
             rope=around.position.build(head_dim, around.context) if around.position else None,
             alibi=around.position.max_bias if isinstance(around.position, AlibiFields) else None,
+            bucket_biases=around.position.rows if isinstance(around.position, BucketFields) else 0,
             v_norm=self.v_norm,
             clip=self.clip,
             values=self.values,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
@@ -87,6 +87,8 @@ class Tensor:
     buffer: bool = False
     per_layer: bool = False
     """Whether every layer has its own, even in a branch whose parameters are shared."""
+    whole_model: bool = False
+    """Whether all layers share it, even where their branches share nothing."""
 
     @property
     def size(self) -> int:
@@ -102,7 +104,7 @@ class Tensor:
 
     def inside(self, owner: str) -> Tensor:
         """The same tensor, named from outside its owner."""
-        return Tensor(f"{owner}.{self.name}", self.shape, self.group, self.slices_used, self.buffer, self.per_layer)
+        return replace(self, name=f"{owner}.{self.name}")
 
 
 class Keys(Protocol):

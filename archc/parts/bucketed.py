@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from archc.parts.base import Heads, Keys, PartFields, Settled, Size, Tensor, linear
-from archc.parts.caches import Cache, InputCache, MaskedInputCache
+from archc.parts.caches import Cache, LatentCache, MaskedCache
 
 
 class BucketedFields(PartFields):
@@ -20,8 +20,8 @@ class BucketedFields(PartFields):
 
     Positions are sorted and cut into chunks; a query sees the keys of its own chunk and of some before it, up to its
     own position. By position they are sorted as they stand. By hash they are sorted by bucket, in each of several
-    rounds, whose outputs are weighed by their sums: queries are their own keys, brought to the length 1, and a bucket is
-    the largest of the products with random vectors and their negatives.
+    rounds, whose outputs are weighed by their sums: queries are their own keys, brought to the length 1, and a bucket
+    is the largest of the products with random vectors and their negatives.
     """
 
     kind: Literal["bucketed"]
@@ -100,7 +100,7 @@ class Bucketed:
 
     def caches(self) -> tuple[Cache, ...]:
         """The inputs of all positions, or of those in reach."""
-        return (InputCache(self.hidden_size) if self.hashed else MaskedInputCache(self.hidden_size, self.reach),)
+        return (LatentCache(self.hidden_size) if self.hashed else MaskedCache(self.hidden_size, self.reach),)
 
     def linear_flops(self) -> int:
         """The projections, two operations per weight."""

@@ -74,7 +74,8 @@ class LatentCache(FullCache):
     """Keeps a latent of `elements` numbers for every position, from which keys and values are made again.
 
     Transformers keeps the latent too: keys and values are made of it after the cache is read (transformers 5.24,
-    models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention.forward).
+    models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention.forward; of the whole input of a layer:
+    models/reformer/modeling_reformer.py, LSHSelfAttention.forward).
     """
 
     kind: ClassVar[str] = "latent"
@@ -226,7 +227,7 @@ class ConvTailCache(ConvCache):
 
 @dataclass(frozen=True, slots=True)
 class ReachCache(Cache):
-    """Keeps `columns` columns of `channels` numbers: as far as several convolutions, or one with taps apart, reach back.
+    """Keeps `columns` columns of `channels` numbers: as far as convolutions, one upon another or dilated, reach back.
 
     Transformers keeps as many (transformers 5.24, models/zaya/modeling_zaya.py, ZayaCCAProjection.forward;
     models/qwen4_exp/modeling_qwen4_exp.py, Qwen4ExpTextPLELayer._short_conv).

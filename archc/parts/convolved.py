@@ -101,7 +101,7 @@ class Convolved:
         return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """q, k, both halves of v, o; taps [channels, kernel] and [channels, head_dim, kernel]; a number per key head."""
+        """q, k, both halves of v, o; taps [channels, kernel], [channels, head_dim, kernel]; a number per key head."""
         fields, convolved = self.fields, self.q_width + self.kv_width
         sizes = {"q": self.q_width, "k": self.kv_width, "v": self.kv_width // 2, "v_before": self.kv_width // 2}
         inward = (linear(name, size, self.hidden_size, fields.bias, "attention") for name, size in sizes.items())

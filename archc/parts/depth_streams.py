@@ -24,6 +24,7 @@ class DepthFields(Fields):
     """
 
     kind: Literal["depths"]
+    ends: ClassVar[int] = 1
     count: ClassVar[int] = 1
     layers: Size = Field(description="Layers from one depth to the next; the first begins with the first layer.")
 

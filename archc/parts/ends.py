@@ -81,16 +81,20 @@ class LogitsFields(Fields):
     given: Size | None = Field(
         default=None, description="Tokens whose logits are given, the first ones, where the head has rows for more."
     )
+    idle_bias: bool = Field(default=False, description="Whether a further bias is stored that nothing uses.")
     transform: TransformFields | None = Field(default=None, description="A layer between the final norm and the head.")
     adaptive: AdaptiveFields | None = Field(default=None, description="Rare tokens are scored through narrower layers.")
 
-    def build(self, embedding: Embedding, tied: bool, norm: NormFields) -> Head:
-        """The head that the fields declare, behind `embedding`; `norm` is the model's."""
+    def build(self, embedding: Embedding, tied: bool, norm: NormFields, ends: int) -> Head:
+        """The head that the fields declare, behind `embedding`; `norm` is the model's.
+
+        It reads `ends` streams side by side.
+        """
         return Head(
             vocab_size=self.vocab_size or embedding.vocab_size,
             unscored=embedding.vocab_size - (self.vocab_size or embedding.vocab_size),
-            hidden_size=embedding.hidden_size,
-            width=embedding.width,
+            hidden_size=ends * embedding.hidden_size,
+            width=ends * embedding.width,
             tied=tied,
             bias=self.bias,
             scale=self.scale,
@@ -100,6 +104,7 @@ class LogitsFields(Fields):
             adaptive=self.adaptive,
             learned_scale=self.learned_scale,
             given=self.given,
+            idle_bias=self.idle_bias,
         )
 
 
@@ -111,6 +116,8 @@ class Positions:
     offset: int
     learned: bool
     """Whether the rows are parameters, and not sines and cosines."""
+    axes: tuple[tuple[int, int], ...] = ()
+    """Rows and channels of the tables whose rows stand side by side, where there are two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,7 @@ class Embedding:
             "embedding.segments": self.segments > 0,
             "embedding.affine": self.affine,
             "embedding.per_layer": self.per_layer is not None,
+            "position.kind: axial": self.table is not None and bool(self.table.axes),
             "position.kind: sinusoidal": self.table is not None and not self.table.learned,
             "position.offset": self.table is not None and self.table.learned and self.table.offset > 0,
         }
@@ -148,7 +156,10 @@ class Embedding:
     def tensors(self) -> Iterator[Tensor]:
         """The token table, the position table, and what stands between them and the first layer."""
         yield Tensor("embedding.weight", (self.vocab_size, self.width), "embedding")
-        if self.table and self.table.learned:
+        if self.table and self.table.axes:
+            for number, shape in enumerate(self.table.axes, 1):
+                yield Tensor(f"position_embedding_{number}.weight", shape, "position")
+        elif self.table and self.table.learned:
             rows = self.table.count + self.table.offset
             yield Tensor("position_embedding.weight", (rows, self.hidden_size), "position")
         if self.segments:
@@ -186,6 +197,7 @@ class Head:
     adaptive: AdaptiveFields | None
     learned_scale: float | None = None
     given: int | None = None
+    idle_bias: bool = False
 
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
@@ -195,6 +207,7 @@ class Head:
             "adaptive": self.adaptive is not None,
             "learned_scale": self.learned_scale is not None,
             "given": self.given is not None,
+            "idle_bias": self.idle_bias,
         }
         return tuple(f"logits.{name}" for name, is_so in unusual.items() if is_so)
 
@@ -214,6 +227,8 @@ class Head:
             yield Tensor("head_scale", (self.vocab_size,), "other")
         if self.bias:
             yield Tensor("head.bias", (self.vocab_size,), "head")
+        if self.idle_bias:
+            yield Tensor("head_idle_bias", (self.vocab_size,), "other")
 
     def linear_flops(self) -> int:
         """The head multiplies whether or not it is tied."""

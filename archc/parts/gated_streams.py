@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ class GatedStreamFields(Fields):
     """
 
     kind: Literal["gated"]
+    ends: ClassVar[int] = 1
     count: Annotated[int, Field(gt=0, le=2**10)] = Field(description="Residual streams, all of hidden_size channels.")
     rank: Size = Field(description="Channels between the two matrices that gate what is read.")
 

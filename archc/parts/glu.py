@@ -28,7 +28,5 @@ class GluFields(Fields):
         default=None,
         description="In gate·sigmoid(gate) of silu, the first gate becomes softcap·tanh(gate / softcap).",
     )
-    up_softcap: Positive | None = Field(
-        default=None, description="The other half becomes softcap·tanh(up / softcap)."
-    )
+    up_softcap: Positive | None = Field(default=None, description="The other half becomes softcap·tanh(up / softcap).")
     up_shift: float = Field(default=0.0, description="Added to the half that the activated gate multiplies.")

@@ -32,8 +32,8 @@ class IndexerFields(Fields):
     )
     score: Literal["weighted_relu", "relu", "product"] = Field(
         default="weighted_relu",
-        description="weighted_relu: the sum over heads of w·relu(q·k), with weights projected from the input; relu: the "
-        "sum of relu(q·k); product: q·k, each head choosing for its own group of query heads.",
+        description="weighted_relu: the sum over heads of w·relu(q·k), with weights projected from the input; relu: "
+        "the sum of relu(q·k); product: q·k, each head choosing for its own group of query heads.",
     )
     key_norm: InnerNormFields | None = Field(default=None, description="A norm on index keys.")
     query_norm: InnerNormFields | None = Field(default=None, description="A norm on index queries, per head.")

@@ -23,6 +23,8 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "rope": "archc.parts.position:RopeFields",
         "learned": "archc.parts.position:LearnedFields",
         "sinusoidal": "archc.parts.position:SinusoidalFields",
+        "axial": "archc.parts.position:AxialFields",
+        "buckets": "archc.parts.position:BucketFields",
         "alibi": "archc.parts.position:AlibiFields",
         "none": "archc.parts.position:NoPositionFields",
     },
@@ -40,6 +42,7 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "mla": "archc.parts.latent:LatentFields",
         "routed": "archc.parts.routed_attention:RoutedAttentionFields",
         "compressed": "archc.parts.compressed:CompressedFields",
+        "bucketed": "archc.parts.bucketed:BucketedFields",
         "convolved": "archc.parts.convolved:ConvolvedFields",
     },
     "mixer": {

@@ -102,10 +102,10 @@ class Alternation:
 class MessageFields(Fields):
     """`passes: {kind: messages}`.
 
-    Every pass begins with the stream as it first came to the band. From the second on, what a layer's queries, keys, values and
-    feed-forward read, x, becomes (1 - tanh(f))·x + tanh(g)·m, with f and g projected from down([rms(x), rms(m)]), rms
-    being a norm without weight. The message m of each of the four is found by a learned query among what the pass
-    before has put aside and put out, each normed without weight (transformers 5.24, models/inkling2_loop/modeling_inkling2_loop.py).
+    Every pass begins with the stream as it first came to the band. From the second on, what a layer's queries, keys,
+    values and feed-forward read, x, becomes (1 - tanh(f))·x + tanh(g)·m, with f and g projected from down([rms(x),
+    rms(m)]), rms being a norm without weight. The message m of each of the four is found by a learned query among what
+    the pass before has put aside and put out, each normed without weight (transformers 5.24, models/inkling2_loop).
     """
 
     kind: Literal["messages"]

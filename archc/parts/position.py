@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from archc.parts.base import Fields, Finding, Positive, Surroundings
+from archc.parts.base import Fields, Finding, Positive, Size, Surroundings
 from archc.parts.scaling import (
     DynamicScaling,
     LinearScaling,
@@ -100,6 +100,29 @@ class LearnedFields(NoRopeFields):
     )
 
 
+class AxialFields(NoRopeFields):
+    """`position: {kind: axial}`: a position's rows in two trained tables, side by side, are added to the embedding.
+
+    Positions fill a rectangle row by row; each of its rows has a row in the first table, each column in the second
+    (Kitaev et al. 2020).
+    """
+
+    kind: Literal["axial"]
+    rows: Size = Field(description="Rows of the rectangle, and of the first table.")
+    columns: Size = Field(description="Columns of the rectangle, and rows of the second table.")
+    row_width: Size = Field(description="Channels of the first table; the second has the rest of hidden_size.")
+
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """Both tables have channels."""
+        if around.hidden_size is not None and self.row_width >= around.hidden_size:
+            yield Finding(
+                "E201",
+                ("position", "row_width"),
+                f"row_width {self.row_width} leaves no channels of hidden_size {around.hidden_size} for columns",
+                f"choose less than {around.hidden_size}",
+            )
+
+
 class NoPositionFields(NoRopeFields):
     """`position: {kind: none}`: the mixer sees no positions (NoPE)."""
 
@@ -122,6 +145,27 @@ class SinusoidalFields(NoRopeFields):
     )
 
 
+class BucketFields(NoRopeFields):
+    """`position: {kind: buckets}`: attention logits get a learned bias per head, by buckets of distances.
+
+    As in T5 (Raffel et al. 2020). All layers share the biases. Half of the buckets are for keys before the query, half
+    for those after it. Of each half, one half holds a distance each, the others ever longer stretches, up to
+    max_distance. Between tokens of two segments stands the bias of that pair of segments instead.
+    """
+
+    kind: Literal["buckets"]
+    buckets: Size = Field(description="Buckets of distances, in both directions together.")
+    max_distance: Size = Field(description="Distance from which on all are in the last bucket.")
+    segments: Annotated[int, Field(ge=0, le=2**16)] = Field(
+        default=0, description="Segments that tokens may belong to, every pair of which has a bias."
+    )
+
+    @property
+    def rows(self) -> int:
+        """Biases of a head."""
+        return self.buckets + self.segments**2
+
+
 class AlibiFields(NoRopeFields):
     """`position: {kind: alibi}`: attention logits fall with distance, by a slope per head (Press et al. 2022)."""
 
@@ -134,7 +178,9 @@ class AlibiFields(NoRopeFields):
     scaled: bool = Field(default=False, description="Whether attention.scale multiplies the distances too.")
 
 
-PositionFields = RopeFields | LearnedFields | SinusoidalFields | AlibiFields | NoPositionFields
+PositionFields = (
+    RopeFields | LearnedFields | AxialFields | SinusoidalFields | AlibiFields | BucketFields | NoPositionFields
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from archc.parts.base import Fields, Tensor
 class ReversibleFields(Fields):
     """`streams: {kind: reversible}`.
 
-    Both streams begin as the embedded tokens. The first branch of a layer reads the second stream and adds to the first,
-    the next reads the first and adds to the second, and so on. At the end they stand side by side: the final norm and
+    Both streams begin as the embedded tokens. The first branch of a layer reads the second and adds to the first, the
+    next reads the first and adds to the second, and so on. At the end they stand side by side: the final norm and
     the head have twice hidden_size channels (transformers 5.24, models/reformer/modeling_reformer.py).
     """
 

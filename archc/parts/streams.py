@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field
 
@@ -49,6 +49,7 @@ class HyperConnectionFields(Fields):
     """`streams: {kind: hyper_connections}`."""
 
     kind: Literal["hyper_connections"]
+    ends: ClassVar[int] = 1
     count: Annotated[int, Field(gt=0, le=2**10)] = Field(
         description="Residual streams, all of hidden_size channels. They begin as copies of the embedded tokens and "
         "end as one weighted sum."
@@ -94,7 +95,7 @@ class HyperConnections:
         return (2 + (count if self._mixed else 0)) * count, count * self.hidden_size
 
     def branch_tensors(self, readings: int) -> Iterator[Tensor]:
-        """The projection, an offset for each of its outputs, and a scale for each use; all inputs of a branch are one."""
+        """The projection, an offset for each of its outputs, and a scale for each use; all inputs are one."""
         del readings
         yield Tensor("projection", self._projection, "other")
         yield Tensor("offset", self._projection[:1], "other")

@@ -190,7 +190,7 @@ def _flops(report: Report) -> Iterator[Text]:
     yield _line("Arithmetic", "matrix products alone", head=True)
     yield _line("per token", operations(flops["forward_per_token"]), f"mean over a context of {context}")
     yield _line("decoding", operations(flops["decode_per_token"]), f"the last of {context} tokens")
-    yield _line("prefill", operations(flops["prefill_full_square"]), f"{context} tokens, every pair counted")
+    yield _line("prefill", operations(flops["prefill_full_square"]), f"{context} tokens, all pairs counted")
 
 
 def _fits(fits: Fits, report: Report) -> Iterator[Text]:

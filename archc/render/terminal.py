@@ -52,7 +52,7 @@ def print_list(specs: Iterable[tuple[str, Report]], out: Console) -> None:
                 active,
                 exact(report["context"]),
                 decimal_bytes(cache["bytes_per_token"]),
-                "  ".join(f"{mark} {decimal_bytes(size)}" for mark, size in besides if size),
+                " ".join(f"{mark} {decimal_bytes(size)}" for mark, size in besides if size),
             )
         )
     for index, line in enumerate(aligned(rows, right={1, 2, 3, 4})):

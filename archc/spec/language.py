@@ -21,8 +21,10 @@ from archc.parts.norm import NormFields
 from archc.parts.passes import PassesFields
 from archc.parts.position import PositionFields
 from archc.parts.residual import ResidualFields
+from archc.parts.reversible import ReversibleFields
 from archc.parts.streams import HyperConnectionFields
 
+StreamFields = HyperConnectionFields | AltUpFields | GatedStreamFields | DepthFields | ReversibleFields
 MAX_LAYERS = 10_000
 MAX_BRANCHES = 16
 Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+-]*$")]
@@ -91,7 +93,7 @@ class Header(Fields):
     final_norm_eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
     final_norm_bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
     logits: LogitsFields = Field(default_factory=LogitsFields, description="The output head.")
-    streams: Annotated[HyperConnectionFields | AltUpFields | GatedStreamFields | DepthFields, Field(discriminator="kind")] | None = Field(
+    streams: Annotated[StreamFields, Field(discriminator="kind")] | None = Field(
         default=None, description="Several residual streams, where there is more than one."
     )
     passes: Annotated[PassesFields, Field(discriminator="kind")] | None = Field(

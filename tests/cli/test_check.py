@@ -13,8 +13,10 @@ CLAIM = '{value: 201, source: "a slip"}'
 
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
+    """A spec that deserves no advice: 64 tokens are 64 × 10 parameters at each end, 880 more than 20 tokens are."""
     spec = tmp_path / "good.yaml"
-    spec.write_text(f"{PLAIN}published:\n  params.embedding: {{value: 200, source: by hand}}\n")
+    text = PLAIN.replace("vocab_size: 20", "vocab_size: 64")
+    spec.write_text(f"{text}published:\n  params.embedding: {{value: 640, source: by hand}}\n")
     return spec
 
 
@@ -44,7 +46,7 @@ def test_shipped_specs_hold() -> None:
 def test_a_good_spec(good: Path) -> None:
     done = archc("check", str(good))
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{good}: ok, 1.45 k parameters, 1 published figure reproduced\n"
+    assert done.out == f"{good}: ok, 2.33 k parameters, 1 published figure reproduced\n"
 
 
 def test_all_mistakes_of_a_file(bad: Path) -> None:
@@ -93,7 +95,34 @@ def test_a_warning_is_no_error(tmp_path: Path) -> None:
     done = archc("check", str(spec))
     assert done.code == 0
     assert "warning[W401]" in done.err
-    assert done.out.endswith("parameters, 1 warning\n")
+    assert done.out.endswith("parameters, 1 warning, 1 note\n")
+
+
+def test_notes_take_a_line_each_and_are_counted(tmp_path: Path) -> None:
+    spec = tmp_path / "noted.yaml"
+    text = PLAIN.replace("{kind: rope, base: 10000}", "{kind: learned}")
+    spec.write_text(text.replace("head_dim: 4}", "head_dim: 4, bias: all, window: 16}"))
+    done = archc("check", str(spec))
+    assert done.code == 0
+    assert [line.split(": ")[1] for line in done.err.splitlines()] == [f"note[N50{number}]" for number in (3, 1, 4, 8)]
+    assert f"{spec}:9:18: note[N501]: position 16 has no row in the learned table" in done.err
+    assert done.out.endswith("parameters, 4 notes\n")
+
+
+def test_a_note_shows_no_control_characters(tmp_path: Path) -> None:
+    spec = tmp_path / "\x1b[2J.yaml"
+    spec.write_text(PLAIN)
+    done = archc("check", str(spec))
+    assert "note[N503]" in done.err
+    assert "\x1b" not in done.err + done.out
+
+
+def test_notes_are_coloured_on_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    spec = tmp_path / "x.yaml"
+    spec.write_text(PLAIN)
+    assert "\x1b[36m\x1b[1mnote[N503]\x1b[0m" in archc("check", str(spec), terminal=True).err
 
 
 def test_a_file_that_is_not_there(good: Path) -> None:
@@ -110,10 +139,11 @@ def test_json(good: Path, claiming: Path) -> None:
     assert done.json["passed"] is False
     assert (first["spec"], first["name"], first["passed"], first["diagnostics"]) == (str(good), "small", True, [])
     assert first["claims"] == [
-        {"key": "params.embedding", "claimed": 200, "derived": 200, "within": 0.0, "holds": True, "source": "by hand"}
+        {"key": "params.embedding", "claimed": 640, "derived": 640, "within": 0.0, "holds": True, "source": "by hand"}
     ]
     assert [claim["holds"] for claim in second["claims"]] == [True, False]
-    (diagnostic,) = second["diagnostics"]
+    diagnostic, note = second["diagnostics"]
+    assert (note["code"], note["level"], note["line"], note["path"]) == ("N503", "note", 3, "vocab_size")
     assert (diagnostic["code"], diagnostic["line"], diagnostic["column"]) == ("E301", 15, 3)
     assert diagnostic["path"] == "published.params.embedding"
     assert third["problem"].startswith("no spec 'absent.yaml'")

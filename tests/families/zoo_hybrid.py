@@ -69,7 +69,7 @@ CASES: list[Case] = [
             "pad_token_id": 0,
             "rope_parameters": rope(5300.0),
         },
-        query_rank={"q_lora_rank": 34, "attention_bias": True, "topk_group": 1},
+        query_rank={"q_lora_rank": 34, "attention_bias": True, "topk_group": 2},
         pattern={
             "layer_types": None,
             "mlp_layer_types": None,

@@ -43,7 +43,7 @@ _MULTIPLIED = {
 CASES: list[Case] = [
     *family(
         "bamba",
-        {**GROUPED, **_FOUR, **_MAMBA2, "attn_layer_indices": [1, 3]},
+        {**GROUPED, **_FOUR, **_MAMBA2, "hidden_size": 72, "mamba_d_head": 24, "attn_layer_indices": [1, 3]},
         bias={**_BIAS, "mlp_bias": True, "mamba_conv_bias": False, "mamba_proj_bias": True, **_TIED},
     ),
     *family(

@@ -164,8 +164,8 @@ def test_list_marks_states() -> None:
 
 def test_check_lines() -> None:
     stream = io.StringIO()
-    print_passed("gpt2", 124_439_808, 1, 2, console(stream))
-    print_passed("evil\x1b[2J.yaml", 5, 0, 0, console(stream))
+    print_passed("gpt2", 124_439_808, 1, {"warning": 2, "note": 0}, console(stream))
+    print_passed("evil\x1b[2J.yaml", 5, 0, {}, console(stream))
     print_failed("bad.yaml", 1, console(stream))
     assert stream.getvalue().splitlines() == [
         "gpt2: ok, 124.4 M parameters, 1 published figure reproduced, 2 warnings",

@@ -39,6 +39,17 @@ ROUNDED_SIZES = {
     "recipe-7b/vanilla": (7.0, 7.0, 0.01),
     "recipe-7b/modern": (6.2, 6.2, 0.01),
 }
+# As published: a gated feed-forward four times as wide as the stream, which is worth a word.
+WIDE = {
+    "gemma2-9b",
+    "gemma3-27b",
+    "gemma4-e2b",
+    "kimi-linear-48b",
+    "laguna-xs.2",
+    "lfm2-1.2b",
+    "mimo-v2-flash",
+    "zamba2-7b",
+}
 # What one rung of the ladder changes in the first one. The shift of a norm and the biases of a feed-forward go with it.
 RUNGS = {
     "rmsnorm": {"norm"},
@@ -60,7 +71,7 @@ def active(architecture: Architecture) -> int:
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles_without_complaint(name: str) -> None:
     found = compile_spec(name).diagnostics
-    assert [one.code for one in found if one.level is not Level.NOTE] == []
+    assert [one.code for one in found if one.level is not Level.NOTE] == (["W401"] if name in WIDE else [])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,9 +81,8 @@ def test_is_named_as_its_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_opens_with_what_it_is(name: str) -> None:
-    first, second, *_ = (resources.folder("specs") / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    assert re.fullmatch(r"# [A-Z].*\.", first)
-    assert second == "archc: 1"
+    text = (resources.folder("specs") / f"{name}.yaml").read_text(encoding="utf-8")
+    assert re.match(r"# \w.*(\n# .*)?(?<=\.)\narchc: 1\n", text)
 
 
 @pytest.mark.parametrize("name", NAMES)
