@@ -10,6 +10,7 @@ import torch
 
 from archc.architecture import compile_spec
 from archc.codegen import generate
+from archc.parts.position import Rope
 from archc.validation.ports import import_source
 
 
@@ -50,11 +51,17 @@ def test_rotation_depends_on_distance_alone() -> None:
     assert score(7, 7) == pytest.approx(0.6, abs=1e-6)
 
 
+def rope_of(name: str, *changes: str) -> Rope:
+    mixer = compile_spec(name, changes).architecture.layers[0].mixer
+    assert mixer is not None
+    assert mixer.rope is not None
+    return mixer.rope
+
+
 @pytest.mark.parametrize(("base", "slowest"), [(10_000, 47_117), (100_000, 438_458)])
 def test_periods(base: int, slowest: int) -> None:
     """64 channels: the fastest pair turns once per 2π positions, the slowest per 2π·base^(62/64)."""
-    rope = compile_spec("smollm2-135m", [f"position.base={base}"]).architecture.layers[0].mixer.rope
-    assert rope is not None
+    rope = rope_of("smollm2-135m", f"position.base={base}")
     frequencies = rope.frequencies()
     assert 2 * math.pi / float(frequencies[0]) == pytest.approx(6.2832, rel=1e-4)
     assert 2 * math.pi / float(frequencies[-1]) == pytest.approx(slowest, rel=1e-3)
@@ -62,8 +69,7 @@ def test_periods(base: int, slowest: int) -> None:
 
 def test_llama3_bands() -> None:
     """Of 64 pairs the 29 fastest are left alone, the 29 slowest slowed by 8, the 6 between blended."""
-    rope = compile_spec("llama3.1-8b").architecture.layers[0].mixer.rope
-    assert rope is not None
+    rope = rope_of("llama3.1-8b")
     slowed = [f / g for f, g in zip(rope.unscaled_frequencies(), rope.frequencies(), strict=True)]
     assert slowed[:29] == pytest.approx([1.0] * 29)
     assert all(1.0 < ratio < 8.0 for ratio in slowed[29:35])

@@ -9,9 +9,10 @@ practice: what transformers' own cache object holds, and what an engine allocate
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict
+
+from msgspec import Struct
 
 from archc.analysis.dtypes import BITS, stored_bytes
 from archc.architecture.model import Architecture, Layer
@@ -63,8 +64,7 @@ class KvCache(TypedDict):
     by_kind: dict[str, CacheKind]
 
 
-@dataclass(frozen=True, slots=True)
-class CacheFold:
+class CacheFold(Struct, frozen=True):
     """Sums over all caches of a model, stored in given types.
 
     Keys, values, latents and the inputs of convolutions are stored as `dtype`, recurrent states as `state_dtype`.

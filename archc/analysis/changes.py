@@ -7,18 +7,18 @@ one side states is held against what the other side's part was built with.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pydantic import ValidationError
+import msgspec
+from msgspec import NODEFAULT, Struct, field, structs
+from msgspec.structs import replace
 
 from archc.parts.base import Fields
 
 PLAIN: Final = (bool, int, float, str)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One field in which B differs from A."""
 
     path: tuple[str, ...]
@@ -35,7 +35,7 @@ class Change:
 
 def changes(a: Fields, b: Fields, built_a: object = None, built_b: object = None) -> Iterator[Change]:
     """The fields in which `b` differs from `a`. `built_…` is what was built of each: defaults are looked up in it."""
-    names = [name for name in type(a).model_fields if name in type(b).model_fields]
+    names = [name for name in a.__struct_fields__ if name in b.__struct_fields__]
     if type(a) is not type(b):
         kind, kept = _other_kind(a, b)
         yield kind
@@ -59,29 +59,38 @@ def changes(a: Fields, b: Fields, built_a: object = None, built_b: object = None
 def in_json(value: Any) -> Any:
     """A value of the language as JSON has it; in a section, what is as by default is left out."""
     if isinstance(value, Fields):
-        return value.model_dump(mode="json", exclude_defaults=True)
+        stated = {name: getattr(value, name) for name in value.__struct_fields__ if not _default(value, name)}
+        kind = {} if value.__struct_config__.tag is None else {"kind": value.__struct_config__.tag}
+        return {**kind, **{name: in_json(inner) for name, inner in stated.items()}}
     return list(value) if isinstance(value, tuple) else value
 
 
 def _other_kind(a: Fields, b: Fields) -> tuple[Change, set[str]]:
     """A as B's kind, and the fields that it keeps; the others A's kind lacks, or means otherwise."""
-    own = {name: value for name, value in a if name in type(b).model_fields and name != "kind"}
-    problem = None
+    shared = [name for name in a.__struct_fields__ if name in b.__struct_fields__ and name != "kind"]
+    own = {name: getattr(a, name) for name in shared if _fits(b, name, getattr(a, name))}
+    others = [name for name in b.__struct_fields__ if name not in own and name != "kind" and not _default(b, name)]
+    along = {name: in_json(getattr(b, name)) for name in others}
+    return Change(("kind",), _kind(a), _kind(b), replace(b, **own), along), set(own)
+
+
+def _with(section: Fields, name: str, value: Any) -> Fields:
+    """A section with another value of one field. Raises msgspec.ValidationError where it cannot have it."""
+    return msgspec.convert(msgspec.to_builtins(replace(section, **{name: value})), type(section))
+
+
+def _fits(section: Fields, name: str, value: Any) -> bool:
     try:
-        after = type(b).model_validate({**dict(b), **own})
-    except ValidationError as error:
-        foreign = {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
-        own = {name: value for name, value in own.items() if name not in foreign}
-        try:
-            after = type(b).model_validate({**dict(b), **own})
-        except ValidationError as second:
-            after, problem = b, _first(second)
-    along = {name: in_json(value) for name, value in b if name not in own and name != "kind" and not _default(b, name)}
-    return Change(("kind",), _kind(a), _kind(b), after, along, problem), set(own)
+        _with(section, name, value)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _default(section: Fields, name: str) -> bool:
-    return bool(getattr(section, name) == type(section).model_fields[name].get_default(call_default_factory=True))
+    field = next(field for field in structs.fields(section) if field.name == name)
+    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    return bool(getattr(section, name) == default)
 
 
 def _kind(section: Fields) -> str:
@@ -96,15 +105,10 @@ def _inside(a: Fields, name: str, inner: Change) -> Change:
 def _changed(a: Fields, path: tuple[str, ...], before: Any, becomes: Any, value: Any) -> Change:
     """A with another value of the field that `path` begins with; its kind stays."""
     try:
-        after = type(a).model_validate({**dict(a), path[0]: value})
-    except ValidationError as error:
-        return Change(path, before, becomes, a, problem=_first(error))
+        after = _with(a, path[0], value)
+    except msgspec.ValidationError as error:
+        return Change(path, before, becomes, a, problem=str(error))
     return Change(path, before, becomes, after)
-
-
-def _first(error: ValidationError) -> str:
-    detail = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
 
 
 def _built(part: object, name: str) -> Any:

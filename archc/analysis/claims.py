@@ -7,14 +7,14 @@ may be rounded. A claim that cannot be compared does not hold: a misspelt key mu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from archc.analysis.report import Report
 from archc.architecture.model import Claim
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimResult:
+class ClaimResult(Struct, frozen=True):
     """What became of one claim."""
 
     key: str

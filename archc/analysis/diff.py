@@ -6,8 +6,11 @@ not load. Where they would not, nothing is raised: the port runs, and computes s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import dataclasses
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NotRequired, TypedDict
+
+from msgspec.structs import replace
 
 from archc.analysis.alignment import continued, described, layer_changes, restructured, structure
 from archc.analysis.cache import cache_sizes
@@ -126,8 +129,8 @@ class _Sides:
         if len(self.a.pattern) != len(self.b.pattern):
             counts = Change(("layers",), len(self.a.pattern), len(self.b.pattern), None)
             entry(counts, counts.path).count = len(self.b.pattern)
-        stated = {name: getattr(self.b.header, name) for name in Header.model_fields if name not in _OWN}
-        for change in changes(self.a.header, self.a.header.model_copy(update=stated)):
+        stated = {name: getattr(self.b.header, name) for name in Header.__struct_fields__ if name not in _OWN}
+        for change in changes(self.a.header, replace(self.a.header, **stated)):
             assert isinstance(change.after, Header)
             entry(change, change.path).header = change.after
         for index, (mine, other) in enumerate(self.pairs):
@@ -155,7 +158,7 @@ class _Sides:
         )
         if change.along:
             shown["along"] = change.along
-        after_spec = self._spec(replace(entry, count=len(self.resized)) if beyond else entry)
+        after_spec = self._spec(dataclasses.replace(entry, count=len(self.resized)) if beyond else entry)
         problem = change.problem or _problem(after_spec)
         if problem:
             shown["why"] = problem

@@ -8,15 +8,15 @@ That it is small can be seen from its order: it grows with the width of a layer,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, TypedDict
+
+from msgspec import Struct
 
 from archc.architecture.model import Architecture
 from archc.parts.base import Keys
 
 
-@dataclass(frozen=True, slots=True)
-class MeanKeys:
+class MeanKeys(Struct, frozen=True):
     """Keys that a query meets, averaged over a causal sequence of `context` tokens."""
 
     context: int
@@ -47,8 +47,7 @@ class MeanKeys:
         return (rate * before + (rest + 1) * bound) / self.context
 
 
-@dataclass(frozen=True, slots=True)
-class LastKeys:
+class LastKeys(Struct, frozen=True):
     """Keys that the last of `context` tokens meets: those of one step of decoding."""
 
     context: int
@@ -63,8 +62,7 @@ class LastKeys:
         return min(self.context // rate, most or self.context)
 
 
-@dataclass(frozen=True, slots=True)
-class AllKeys:
+class AllKeys(Struct, frozen=True):
     """Every query-key pair of `context` tokens, also those that the mask removes."""
 
     context: int

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from archc.architecture.model import Architecture, Branch, Claim, Layer
 from archc.importing.source import is_source
@@ -17,8 +19,7 @@ from archc.spec.language import BranchFields, Header, LayerFields, Spec
 from archc.spec.load import LoadedSpec, load, load_text
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """An Architecture, the spec it was built from, and the warnings and notes about it."""
 
     architecture: Architecture

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, cast
+
+from msgspec import Struct
 
 from archc.parts.base import FfnPart, MixerPart, Part, Tensor
 from archc.parts.ends import Embedding, Head
@@ -18,8 +19,7 @@ _SHARED = "shared."
 _WHOLE_MODEL = f"{_SHARED}layers"
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """Parts that read the same input, whose outputs are added to the residual stream together."""
 
     parts: tuple[tuple[str, Part], ...]
@@ -60,8 +60,7 @@ class Branch:
             yield tensor.inside(f"{self.slot}_streams")
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """Branches in sequence, or side by side."""
 
     kind: str
@@ -113,8 +112,7 @@ class Layer:
             yield Tensor(f"{prefix}.scalar", (1,), "other", buffer=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A published figure under its report key."""
 
     key: str
@@ -123,8 +121,7 @@ class Claim:
     within: float
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Struct, frozen=True):
     """A decoder-only language model: embedding → layers → final norm → head."""
 
     name: str

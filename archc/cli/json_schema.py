@@ -13,13 +13,13 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any
 
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
 
-from archc.parts.base import Fields
 from archc.parts.kinds import KINDS, PARTS, fields_of
 from archc.parts.norm import NormFields
 from archc.parts.residual import ResidualFields
 from archc.spec.language import ITEM, MAX_BRANCHES, SECTIONS, BranchHead, Header, KindFields
+from archc.spec.twins import twin
 
 Schema = dict[str, Any]
 
@@ -39,7 +39,7 @@ _SAID = {
 
 def complete_language() -> Schema:
     """The language with every section in full, below the header and inside kinds of layer alike."""
-    header, layer = Header.model_json_schema(), _sections_model().model_json_schema()
+    header, layer = twin(Header).model_json_schema(), _sections_model().model_json_schema()
     definitions = {**header["$defs"], **layer["$defs"]}
     sections = {**layer["properties"], "block": _block({name: {"type": "object"} for name in ITEM})}
     for name in SECTIONS:
@@ -72,7 +72,7 @@ def language_schema() -> Schema:
         "type": "object",
         "properties": {
             **language["properties"],
-            **{name: section for name, section in partial.items() if name not in Header.model_fields},
+            **{name: section for name, section in partial.items() if name not in Header.__struct_fields__},
         },
         "required": language["required"],
         "additionalProperties": False,
@@ -89,23 +89,21 @@ def language_schema() -> Schema:
     }
 
 
-def _sections_model() -> type[Fields]:
+def _sections_model() -> type[BaseModel]:
     """The sections of a layer but block, each in any of its kinds."""
     fields: dict[str, Any] = {name: (_of_any_kind(name), ...) for name in ("position", *PARTS)}
-    return create_model(
-        "SectionsFields", __base__=Fields, norm=(NormFields, ...), residual=(ResidualFields, ResidualFields()), **fields
-    )
+    return create_model("SectionsFields", norm=(twin(NormFields), ...), residual=(twin(ResidualFields), None), **fields)
 
 
 def _of_any_kind(section: str) -> Any:
     """The union of a section's kinds, told apart by `kind`, or null."""
-    kinds: Any = reduce(or_, (fields_of(section, kind) for kind in KINDS[section]), None)
+    kinds: Any = reduce(or_, (twin(fields_of(section, kind)) for kind in KINDS[section]), None)
     return Annotated[kinds, Field(discriminator="kind")] if kinds else None
 
 
 def _block(sections: Schema) -> Schema:
     """A list of branches that state `sections`, and what else a branch states."""
-    properties: Schema = dict(BranchHead.model_json_schema()["properties"])
+    properties: Schema = dict(twin(BranchHead).model_json_schema()["properties"])
     for name in ITEM:
         if name in SECTIONS:
             fit = _nullable if name in ("norm", "position") else _not_null

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from archc.architecture.model import Architecture
 from archc.codegen.naming import literal
 from archc.codegen.plain import Ffn
@@ -61,11 +63,11 @@ def rope_constants(rope: Rope, p: str) -> Iterator[Constant]:
 
 def scaling_constants(scaling: Scaling | None, attention_factor: float, p: str) -> Iterator[Constant]:
     """What changes the frequencies for long inputs."""
-    for name, value in scaling or ():
+    for name, value in structs.asdict(scaling).items() if scaling else ():
         if isinstance(value, tuple):
             table = "".join(f"    {literal(float(entry))},\n" for entry in value)
             yield Constant(f"{p}ROPE_{name.upper()}", f"(\n{table})")
-        elif scaling and name != "kind" and name not in scaling.not_in_formula:
+        elif scaling and name not in scaling.not_in_formula:
             yield Constant(f"{p}ROPE_{name.upper()}", literal(value))
     if attention_factor != 1:
         yield Constant(f"{p}ROPE_ATTENTION_FACTOR", literal(attention_factor), "multiplies cosines and sines")

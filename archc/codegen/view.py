@@ -7,9 +7,11 @@ windows enter a block as arguments, so layers that differ in nothing else share 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from archc.architecture.model import Architecture, Layer
 from archc.codegen import prose

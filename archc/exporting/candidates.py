@@ -15,8 +15,10 @@ from archc.exporting.outline import Difference, Outline
 from archc.families.common import ACTIVATIONS
 
 _POWERS: Final = (1, -1, -2, 2, -0.5, 0.5)
-_NEAR: Final = 12
-"""Digits of a short number that may have been meant by a long one: 8, not 8.000000000000002."""
+_SHORT: Final = 12
+"""Digits of a short number that may have been meant by a long one: 1.4, not 1.4000000000000001."""
+_CLOSE: Final = 1e-9
+_LARGEST: Final = 1e18
 
 
 def for_key(current: object, wrong: Sequence[Difference], wanted: Outline, sizes: Sequence[float]) -> Iterator[object]:
@@ -61,14 +63,12 @@ def _numbers(goal: float, sizes: Sequence[float], *, whole: bool) -> Iterator[fl
     for size in dict.fromkeys(sizes):
         if size > 0 and goal > 0:
             found += ((goal / size) ** -2, (goal * size) ** -2, goal * size**0.5)
-    for value in dict.fromkeys(found):
-        if not isfinite(value) or abs(value) > 1e18:
-            continue
-        if abs(value - round(value)) < 1e-9 * max(1, abs(value)):
-            yield round(value)
-        if not whole:
-            short = float(f"{value:.{_NEAR}g}")
-            yield from dict.fromkeys((short, float(value), nextafter(value, inf), nextafter(value, -inf)))
+    found = [value for value in dict.fromkeys(found) if isfinite(value) and abs(value) < _LARGEST]
+    yield from (round(value) for value in found if abs(value - round(value)) < _CLOSE * max(1, abs(value)))
+    if not whole:
+        yield from (float(f"{value:.{_SHORT}g}") for value in found)
+        yield from map(float, found)
+        yield from (nextafter(value, side) for side in (inf, -inf) for value in found)
 
 
 def _bounds(wrong: Sequence[Difference], layers: int) -> Iterator[int]:
@@ -85,8 +85,8 @@ def _lists(current: Any, wrong: Sequence[Difference], wanted: Outline) -> Iterat
     count = len(wanted.layers)
     for path in dict.fromkeys(difference.path for difference in wrong if difference.layer is not None):
         column = [wanted.at(layer, path) for layer in range(count)]
-        if all(isinstance(value, (int, float)) for value in column):
-            yield column
+        if any(isinstance(value, (int, float)) for value in column):
+            yield [0 if value is None else value for value in column]
         for value in dict.fromkeys(map(repr, column)):
             alike = [layer for layer, other in enumerate(column) if repr(other) == value]
             yield list(alike)

@@ -9,6 +9,7 @@ from archc.architecture import Compiled
 from archc.errors import ArchcError
 from archc.exporting.solve import Attempt, Config, Search
 from archc.families import family, known_families
+from archc.families.base import Key
 from archc.importing.resolve import reference, resolve
 
 
@@ -29,7 +30,7 @@ def export(compiled: Compiled) -> Config:
     if model_type not in known_families() or not family(model_type).config:
         raise UnsayableError(f"archc cannot write configs of the family {model_type}", "choose another family")
     search = Search(compiled, model_type)
-    found = search.run({"model_type": model_type}, _start(compiled, model_type))
+    found = search.run({"model_type": model_type}, _start(search))
     if found.distance:
         raise UnsayableError(*_refusal(found, model_type))
     for config in _saved(found.config), found.config:
@@ -38,9 +39,10 @@ def export(compiled: Compiled) -> Config:
     raise AssertionError("what has been found is among them")
 
 
-def _start(compiled: Compiled, model_type: str) -> Config:
-    """What no table reads, and what everything else depends on."""
-    architecture = compiled.architecture
+def _start(search: Search) -> Config:
+    """What no table reads, what everything else depends on, and what the family knows better than to try."""
+    architecture, model_type = search.wanted.architecture, search.model_type
+    known_as = family(model_type).config["layers"]
     known = reference("transformers.models.auto.modeling_auto").MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     classes = reference("transformers.models.auto.configuration_auto").CONFIG_MAPPING
     names: Mapping[str, str] = getattr(classes[model_type], "attribute_map", {})
@@ -49,10 +51,11 @@ def _start(compiled: Compiled, model_type: str) -> Config:
     for name, value in {
         "vocab_size": architecture.vocab_size,
         "hidden_size": architecture.hidden_size,
-        "num_hidden_layers": len(architecture.layers),
+        known_as.name if isinstance(known_as, Key) else "num_hidden_layers": len(architecture.layers),
     }.items():
         config[names.get(name, name)] = value
-    return config
+    inverse = {key: work_out(search.goal) for key, work_out in family(model_type).inverse.items()}
+    return config | {key: value for key, value in inverse.items() if value is not None}
 
 
 def _saved(config: Config) -> Config:

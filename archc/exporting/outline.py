@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from archc.architecture import Architecture, Branch, Compiled, Layer
 from archc.spec.language import BranchFields, LayerFields
@@ -26,6 +28,15 @@ class Outline:
     def at(self, layer: int | None, path: str) -> object:
         """The value at a path; None where there is none."""
         return (self.header if layer is None else self.layers[layer]).get(path)
+
+    def column(self, path: str) -> list[Any]:
+        """The value at a path of every layer; None where there is none."""
+        return [layer.get(path) for layer in self.layers]
+
+    def first(self, path: str, *, windowed: bool | None = None) -> Any:
+        """The first value at a path that any layer has, of those with or without a window if that is asked."""
+        layers = (v for v in self.layers if windowed is None or windowed == (v.get("attention.window") is not None))
+        return next((value for layer in layers if (value := layer.get(path)) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +145,4 @@ def fields(section: object) -> dict[str, Any]:
 
 def _names(section: object) -> Any:
     """The names of the fields of a section; None for what is a plain value."""
-    kind = type(section)
-    return next(
-        (getattr(kind, a) for a in ("model_fields", "__struct_fields__", "__dataclass_fields__") if hasattr(kind, a)),
-        None,
-    )
+    return getattr(type(section), "__struct_fields__", None)

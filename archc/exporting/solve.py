@@ -17,7 +17,7 @@ from archc.errors import ArchcError
 from archc.exporting.candidates import for_key
 from archc.exporting.outline import Difference, differences, outline, same_model
 from archc.exporting.trace import Place, Trace, trace
-from archc.exporting.writers import is_open, seeds
+from archc.exporting.writers import is_open, seeds, typed
 from archc.families import family
 from archc.importing.convert import convert, leaves
 from archc.importing.reading import Reading
@@ -26,7 +26,7 @@ from archc.importing.translate import translate
 
 Config = dict[str, Any]
 _ROUNDS: Final = 12
-_TRIES: Final = 60
+_TRIES: Final = 250
 """Values that are tried for a key, for one field."""
 _SIZES: Final = ("attention.heads", "attention.kv_heads", "attention.head_dim", "ffn.width")
 _INVALID: Final = 1e9
@@ -98,7 +98,7 @@ class Search:
     def run(self, bare: Config, start: Config) -> Attempt:
         """The nearest config that is found. `bare` is one that the reference reads; `start` is known to be needed."""
         self._fixed = frozenset(start)
-        best = min((self.attempt({**self._stated(bare), **start}), self.attempt(start)), key=lambda a: a.distance)
+        best = min(map(self.attempt, self._starts(bare, start)), key=lambda attempt: attempt.distance)
         for _ in range(_ROUNDS):
             before = best.config
             best = self._better(best, [self._stated(best.config)])
@@ -107,6 +107,15 @@ class Search:
             if not best.distance or best.config == before:
                 break
         return best
+
+    def _starts(self, bare: Config, start: Config) -> Iterator[Config]:
+        yield start
+        stated = {**self._stated(bare), **start}
+        yield stated
+        with suppress(ArchcError):
+            kinds = typed(resolve(copy.deepcopy(bare))[0], self.goal)
+            yield {**stated, **kinds, **start}
+            yield {**self._stated({**kinds, **start}), **start}
 
     def _traces(self, config: Config) -> tuple[Any, list[Trace]]:
         resolved, _, _ = resolve(copy.deepcopy(config))
@@ -190,7 +199,8 @@ class Search:
             found = self._better(best, self._lists(best, resolved, place, current))
             if found is not best:
                 return found
-            tries = islice(for_key(current, wrong, self.goal, sizes), _TRIES)
+            values = {repr(value): value for value in for_key(current, wrong, self.goal, sizes)}
+            tries = islice(values.values(), _TRIES)
             found = self._better(best, (with_value(best.config, resolved, place, value) for value in tries))
             if found is not best:
                 return found

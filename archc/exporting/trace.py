@@ -67,12 +67,12 @@ class _Watched(Reading):
     """A reading that notes where in the config everything stands that is asked of it."""
 
     def __init__(self, config: Any, inside: Place, layer: int, places: list[Place] | None = None) -> None:
-        super().__init__(config, {}, layer)
         self._inside = inside
         self.places: list[Place] = [] if places is None else places
+        super().__init__(config, {}, layer)
 
     def __getattr__(self, key: str) -> Any:
-        if not key.startswith("_"):
+        if not key.startswith("__"):
             self.places += ((*self._inside, name) for name in _open(self._config, key))
         return super().__getattr__(key)
 

@@ -12,4 +12,4 @@ CONFIG: Table = {
     "mixer": lambda c: None if jamba.attends(c) else mamba2.MIXER,
 }
 
-FAMILY = Family("bamba", config=CONFIG)
+FAMILY = Family("bamba", config=CONFIG, inverse={"mamba_expand": mamba2.expansion})

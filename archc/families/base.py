@@ -6,12 +6,12 @@ In names of tensors, N stands for a layer's number and E for an expert's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Key:
+
+class Key(Struct, frozen=True):
     """A value that a config states under this key, as it is."""
 
     name: str
@@ -24,13 +24,16 @@ Source = Key | Compute | Mapping[str, Any] | str | int | float | bool | tuple[ob
 """Where a value of the spec comes from: a key of the config, a computation, a section of further sources, or the
 reference's own code, which makes it a constant. None leaves the field out."""
 
+Inverse = Mapping[str, Callable[[Any], object]]
+"""Keys of a config that follow from a whole spec, an `archc.exporting.outline.Outline`, in a way that trying values for
+one key after the other does not find. None leaves a key out."""
+
 Table = Mapping[str, Source]
 """Sources by the dotted path of the field in the spec. Those below norm, position, attention, mixer, ffn, residual and
 block are asked for every layer, with its number as `c.layer`; the rest once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """A stored module and what it fills: its `.weight` and, where there is one, its `.bias`.
 
     Several targets share the rows of the stored tensor in the order given. A transposed weight is
@@ -42,8 +45,7 @@ class Module:
     transposed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PerExpert:
+class PerExpert(Struct, frozen=True):
     """A stored weight per expert, and the stacked tensors [experts, …] of which it fills one slice."""
 
     stored: str
@@ -53,8 +55,7 @@ class PerExpert:
 Rule = Module | PerExpert
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """How one model type is spelled and stored.
 
     `config` translates its config.json. Without `rules`, its checkpoints cannot be read yet. `optional_prefix` may be
@@ -67,6 +68,7 @@ class Family:
     optional_prefix: str = ""
     ignored: tuple[str, ...] = ()
     config: Table = field(default_factory=dict)
+    inverse: Inverse = field(default_factory=dict)
     refused: str = ""
     """Why the language cannot say the model, where it cannot."""
     beside: str = ""

@@ -31,4 +31,10 @@ CONFIG: Table = {
     "ffn": lambda c: _EXPERTS if c.layer >= c.first_k_dense_replace else {**DENSE, "bias": Key("mlp_bias")},
 }
 
-FAMILY = Family("deepseek_v2", config=CONFIG)
+
+
+def _method(o: Any) -> str:
+    return "group_limited_greedy" if o.first("ffn.router.groups.count") else "greedy"
+
+
+FAMILY = Family("deepseek_v2", config=CONFIG, inverse={"topk_method": _method})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families.base import Family, Source, Table
+from archc.families.base import Family, Inverse, Source, Table
 from archc.families.common import rope, window
 from archc.families.deepseek_v3 import DENSE, EXPERTS, LATENT
 from archc.families.deepseek_v32 import INDEXER
@@ -50,4 +50,37 @@ CONFIG: Table = {
     "ffn": lambda c: _EXPERTS if c.mlp_layer_types[c.layer] == "sparse" else DENSE,
 }
 
-FAMILY = Family("dots3_note_text", config=CONFIG)
+
+_BY_KIND = {
+    "num_attention_heads": "heads",
+    "num_key_value_heads": "heads",
+    "q_lora_rank": "q_rank",
+    "kv_lora_rank": "kv_rank",
+    "qk_nope_head_dim": "nope_dim",
+    "qk_rope_head_dim": "rope_dim",
+    "v_head_dim": "value_dim",
+}
+
+
+def _value(path: str, *, windowed: bool) -> Any:
+    return lambda o: o.first(path, windowed=windowed)
+
+
+
+
+def _head_dim(*, windowed: bool) -> Any:
+    def sum_of(o: Any) -> int | None:
+        parts = [o.first(f"attention.{name}", windowed=windowed) for name in ("nope_dim", "rope_dim")]
+        return None if None in parts else sum(parts)
+
+    return sum_of
+
+
+INVERSE: Inverse = {
+    "head_dim": _head_dim(windowed=False),
+    "swa_head_dim": _head_dim(windowed=True),
+    **{key: _value(f"attention.{name}", windowed=False) for key, name in _BY_KIND.items()},
+    **{f"swa_{key}": _value(f"attention.{name}", windowed=True) for key, name in _BY_KIND.items()},
+}
+
+FAMILY = Family("dots3_note_text", config=CONFIG, inverse=INVERSE)

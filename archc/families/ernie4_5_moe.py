@@ -1,9 +1,10 @@
 """ernie4_5_moe: experts on some layers (transformers 5.24, models/ernie4_5_moe/modeling_ernie4_5_moe.py)."""
 
+from itertools import pairwise
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import gated, head_dim, moe, qkvo, rope, shared_experts, without
 
 ROUTER: Table = {
@@ -37,4 +38,16 @@ CONFIG: Table = {
     "ffn": ffn,
 }
 
-FAMILY = Family("ernie4_5_moe", config=CONFIG)
+
+
+def _sparse(o: Any) -> list[int]:
+    return [layer for layer, kind in enumerate(o.column("ffn.kind")) if kind == "moe"]
+
+
+INVERSE: Inverse = {
+    "moe_layer_start_index": lambda o: min(_sparse(o), default=len(o.layers)),
+    "moe_layer_end_index": lambda o: max(_sparse(o), default=len(o.layers)),
+    "moe_layer_interval": lambda o: min((b - a for a, b in pairwise(_sparse(o))), default=1),
+}
+
+FAMILY = Family("ernie4_5_moe", config=CONFIG, inverse=INVERSE)

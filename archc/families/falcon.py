@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import activation, layernorm, qkvo, rope
 
 
@@ -43,4 +43,12 @@ CONFIG: Table = {
     "undeclared": lambda c: ["distances are weighed in bfloat16"] if c.alibi else None,
 }
 
-FAMILY = Family("falcon", config=CONFIG)
+INVERSE: Inverse = {
+    "new_decoder_architecture": lambda o: o.first("attention.reference_heads") == "heads",
+    "multi_query": lambda o: o.first("attention.kv_heads") == 1,
+    "num_kv_heads": lambda o: o.first("attention.kv_heads"),
+    "num_ln_in_parallel_attn": lambda o: 1 if o.first("norm.placement") == "parallel" else 2,
+    "parallel_attn": lambda o: o.first("norm.placement") != "pre",
+}
+
+FAMILY = Family("falcon", config=CONFIG, inverse=INVERSE)

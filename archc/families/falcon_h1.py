@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from archc.families import bamba, llama, mamba2
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import factor, gated, without
 
 
@@ -52,4 +52,9 @@ CONFIG: Table = {
     "ffn": gated(bias=Key("mlp_bias"), factors=factors(gate="mlp_multipliers:0", output="mlp_multipliers:1")),
 }
 
-FAMILY = Family("falcon_h1", config=CONFIG)
+INVERSE: Inverse = {
+    "mamba_d_ssm": lambda o: o.first("mixer.heads") * o.first("mixer.head_dim"),
+    "mamba_expand": mamba2.expansion,
+}
+
+FAMILY = Family("falcon_h1", config=CONFIG, inverse=INVERSE)

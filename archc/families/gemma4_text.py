@@ -41,4 +41,4 @@ CONFIG: Table = {
     "block": _block,
 }
 
-FAMILY = Family("gemma4_text", config=CONFIG)
+FAMILY = Family("gemma4_text", config=CONFIG, inverse=gemma4_unified_text.INVERSE)

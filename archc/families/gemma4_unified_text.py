@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import gemma3_text
-from archc.families.base import Family, Table
+from archc.families.base import Family, Inverse, Table
 from archc.families.common import sliding
 
 
@@ -36,4 +36,13 @@ CONFIG: Table = {
     "undeclared": lambda c: ["queries see later positions too"] if c.use_bidirectional_attention == "all" else None,
 }
 
-FAMILY = Family("gemma4_unified_text", config=CONFIG)
+INVERSE: Inverse = {
+    "head_dim": lambda o: o.first("attention.head_dim", windowed=True),
+    "global_head_dim": lambda o: o.first("attention.head_dim", windowed=False),
+    "num_key_value_heads": lambda o: o.first("attention.kv_heads", windowed=True),
+    "num_global_key_value_heads": lambda o: o.first("attention.kv_heads", windowed=False),
+    "num_kv_shared_layers": lambda o: o.column("attention.kv").count("reused"),
+    "attention_k_eq_v": lambda o: "keys" in o.column("attention.values"),
+}
+
+FAMILY = Family("gemma4_unified_text", config=CONFIG, inverse=INVERSE)

@@ -14,4 +14,10 @@ def reused_indices(c: Any) -> str | None:
 INDEXER: Table = {**deepseek_v32.INDEXER, "indices": reused_indices}
 CONFIG: Table = {**deepseek_v32.CONFIG, "attention.indexer": INDEXER}
 
-FAMILY = Family("glm_moe_dsa", config=CONFIG)
+
+
+def _indexer_types(o: Any) -> list[str]:
+    return ["shared" if indices == "reused" else "full" for indices in o.column("attention.indexer.indices")]
+
+
+FAMILY = Family("glm_moe_dsa", config=CONFIG, inverse={"indexer_types": _indexer_types})

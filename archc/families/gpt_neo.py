@@ -33,4 +33,10 @@ CONFIG: Table = {
     "ffn.bias": True,
 }
 
-FAMILY = Family("gpt_neo", config=CONFIG)
+
+
+def _attention_types(o: Any) -> list[object]:
+    return [[["local" if window else "global"], 1] for window in o.column("attention.window")]
+
+
+FAMILY = Family("gpt_neo", config=CONFIG, inverse={"attention_types": _attention_types})

@@ -32,4 +32,4 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.num_local_experts > 0 else gated("shared_intermediate_size"),
 }
 
-FAMILY = Family("granitemoehybrid", config=CONFIG)
+FAMILY = Family("granitemoehybrid", config=CONFIG, inverse={"mamba_expand": mamba2.expansion})

@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import factor, repeated
 
 
@@ -34,4 +34,17 @@ CONFIG: Table = {
     "block": _block,
 }
 
-FAMILY = Family("hrm_text", config=CONFIG)
+
+
+def _rounds(o: Any) -> int:
+    found: int = len(o.layers) // (o.header["passes.layers"] * (o.header["passes.fast"] + 1))
+    return found
+
+
+INVERSE: Inverse = {
+    "num_layers_per_stack": lambda o: o.header["passes.layers"],
+    "L_cycles": lambda o: o.header["passes.fast"],
+    "H_cycles": _rounds,
+}
+
+FAMILY = Family("hrm_text", config=CONFIG, inverse=INVERSE)

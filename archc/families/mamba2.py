@@ -20,6 +20,12 @@ def dt_max(c: Any) -> float | None:
     return None if not limits or isinf(limits[1]) else float(limits[1])
 
 
+def expansion(o: Any) -> float:
+    """How many times hidden_size the heads of a spec have channels; a whole number where it is one."""
+    found: float = o.first("mixer.heads") * o.first("mixer.head_dim") / o.header["hidden_size"]
+    return int(found) if found == int(found) else found
+
+
 MIXER: Table = {
     "kind": "mamba2",
     "heads": Key("mamba_n_heads"),
@@ -52,4 +58,4 @@ CONFIG: Table = {
     },
 }
 
-FAMILY = Family("mamba2", config=CONFIG)
+FAMILY = Family("mamba2", config=CONFIG, inverse={"expand": expansion})

@@ -24,4 +24,12 @@ CONFIG: Table = {
     "ffn": ffn,
 }
 
-FAMILY = Family("mimo_v2_flash", config=CONFIG)
+
+
+def _kv_heads(o: Any) -> int:
+    full, windowed = (o.first("attention.kv_heads", windowed=value) for value in (False, True))
+    found: int = full or windowed // 2
+    return found
+
+
+FAMILY = Family("mimo_v2_flash", config=CONFIG, inverse={"num_key_value_heads": _kv_heads})

@@ -3,10 +3,10 @@
 Sines and cosines, where the config asks for them, stand in the same stored table as learned positions would.
 """
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import layernorm
 
 
@@ -47,4 +47,17 @@ CONFIG: Table = {
     "undeclared": lambda c: None if c.causal else ["queries see later positions too"],
 }
 
-FAMILY = Family("xlm", config=CONFIG)
+
+
+def _cutoffs(o: Any) -> list[int] | None:
+    sizes = o.header.get("logits.adaptive.clusters")
+    return [*accumulate(sizes[:-1], initial=o.header["logits.adaptive.frequent"])] if sizes else None
+
+
+INVERSE: Inverse = {
+    "asm": lambda o: "logits.adaptive.clusters" in o.header,
+    "asm_cutoffs": _cutoffs,
+    "asm_div_value": lambda o: o.header.get("logits.adaptive.division"),
+}
+
+FAMILY = Family("xlm", config=CONFIG, inverse=INVERSE)

@@ -46,4 +46,4 @@ CONFIG: Table = {
     "block": block,
 }
 
-FAMILY = Family("zamba2", config=CONFIG)
+FAMILY = Family("zamba2", config=CONFIG, inverse={"mamba_expand": mamba2.expansion})

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Fields, Size, Tensor, linear
 
 
-class AdaptiveFields(Fields):
+class AdaptiveFields(Fields, frozen=True, kw_only=True):
     """`logits.adaptive`: frequent tokens have a score each, and so has every cluster of the rare ones."""
 
-    frequent: Size = Field(description="Tokens that are scored by themselves, the first ones.")
-    clusters: Annotated[tuple[Size, ...], Field(strict=False, min_length=1, max_length=64)] = Field(
-        description="Tokens of each cluster, in order."
-    )
-    division: Annotated[int, Field(ge=1, le=2**16)] = Field(
-        description="Cluster i, from 1, works on hidden_size // division^i channels."
-    )
+    frequent: Annotated[Size, Meta(description="Tokens that are scored by themselves, the first ones.")]
+    clusters: Annotated[
+        tuple[Size, ...], Meta(min_length=1, max_length=64, description="Tokens of each cluster, in order.")
+    ]
+    division: Annotated[
+        int, Meta(ge=1, le=2**16, description="Cluster i, from 1, works on hidden_size // division^i channels.")
+    ]
 
     def tensors(self, hidden_size: int, bias: bool) -> Iterator[Tensor]:
         """The head, with a bias if asked for, and two layers for each cluster."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from msgspec import Meta
 
 from archc.parts.base import Fields, Group, Positive, Tensor
 
@@ -11,27 +13,29 @@ ADAPTER_DOC = (
 )
 
 
-class AttentionFactorFields(Fields):
+class AttentionFactorFields(Fields, frozen=True, kw_only=True):
     """`attention.factors`: constants that multiply what flows through the attention."""
 
-    input: Positive = Field(default=1.0, description="On what queries, keys and values are projected from.")
-    key: Positive = Field(default=1.0, description="On the projected keys.")
-    output: Positive = Field(default=1.0, description="On what the attention puts out.")
+    input: Annotated[Positive, Meta(description="On what queries, keys and values are projected from.")] = 1.0
+    key: Annotated[Positive, Meta(description="On the projected keys.")] = 1.0
+    output: Annotated[Positive, Meta(description="On what the attention puts out.")] = 1.0
 
 
-class GatedFactorFields(Fields):
+class GatedFactorFields(Fields, frozen=True, kw_only=True):
     """`ffn.factors`: constants that multiply what flows through a gated feed-forward."""
 
-    gate: Positive = Field(default=1.0, description="On the projected gate, before its activation.")
-    output: Positive = Field(default=1.0, description="On what the feed-forward puts out.")
-    learned: Positive | None = Field(
-        default=None,
-        description="Learned numbers for every channel, times this, multiply the projected gate, before its "
-        "activation, and the other half.",
-    )
-    learned_output: bool = Field(
-        default=False, description="Whether one learned number multiplies what the feed-forward puts out."
-    )
+    gate: Annotated[Positive, Meta(description="On the projected gate, before its activation.")] = 1.0
+    output: Annotated[Positive, Meta(description="On what the feed-forward puts out.")] = 1.0
+    learned: Annotated[
+        Positive | None,
+        Meta(
+            description="Learned numbers for every channel, times this, multiply the projected gate, before its "
+            "activation, and the other half."
+        ),
+    ] = None
+    learned_output: Annotated[
+        bool, Meta(description="Whether one learned number multiplies what the feed-forward puts out.")
+    ] = False
 
 
 def adapter(name: str, out_features: int, in_features: int, rank: int | None, group: Group) -> tuple[Tensor, ...]:

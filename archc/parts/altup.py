@@ -6,15 +6,14 @@ From transformers 5.24, models/gemma3n/modeling_gemma3n.py, Gemma3nTextAltUp.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Tensor
 
 
-class AltUpFields(Fields):
+class AltUpFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="altup"):
     """`streams: {kind: altup}`.
 
     A layer first guesses what becomes of every stream: itself, plus a weighted sum of all. Its branches work on the
@@ -25,23 +24,24 @@ class AltUpFields(Fields):
     comes out of such a matrix is brought to the root mean square of the first.
     """
 
-    kind: Literal["altup"]
+    kind: ClassVar[str] = "altup"
     ends: ClassVar[int] = 1
-    count: Annotated[int, Field(gt=0, le=2**10)] = Field(description="Residual streams, all of hidden_size channels.")
-    active: Annotated[int, Field(ge=0, lt=2**10)] = Field(default=0, description="The stream that layers work on.")
-    scaled: bool = Field(
-        default=True,
-        description="Whether what a branch with the target other_streams reads is multiplied by a learned vector, "
-        "which is stored in any case.",
-    )
+    count: Annotated[int, Meta(gt=0, le=2**10, description="Residual streams, all of hidden_size channels.")]
+    active: Annotated[int, Meta(ge=0, lt=2**10, description="The stream that layers work on.")] = 0
+    scaled: Annotated[
+        bool,
+        Meta(
+            description="Whether what a branch with the target other_streams reads is multiplied by a learned vector, "
+            "which is stored in any case."
+        ),
+    ] = True
 
     def build(self, hidden_size: int) -> AltUp:
         """The streams that the fields declare."""
         return AltUp(self, hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class AltUp:
+class AltUp(Struct, frozen=True):
     """`count` streams that a layer guesses before, and corrects behind, its branches."""
 
     fields: AltUpFields

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from archc.parts.additions import AttentionFactorFields, adapter
 from archc.parts.attention_paths import DistanceBiasFields, KvConvFields
@@ -25,8 +26,7 @@ from archc.parts.norm import Norm
 from archc.parts.position import Rope
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Struct, frozen=True):
     """Attention of `heads` queries over `kv_heads` keys and values of `head_dim` channels each."""
 
     hidden_size: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
+from msgspec.structs import replace
 
 from archc.parts.additions import ADAPTER_DOC, AttentionFactorFields
 from archc.parts.attention import Attention
@@ -27,102 +27,130 @@ from archc.parts.indexer import IndexerFields
 from archc.parts.position import AlibiFields, BucketFields
 
 
-class AttentionFields(PartFields):
+class AttentionFields(PartFields, frozen=True, kw_only=True):
     """`attention:` of a spec."""
 
     reads_embedding = True
-    kind: Literal["gqa"] = Field(default="gqa", description="Softmax attention; kv_heads says how heads are shared.")
-    heads: Size = Field(description="Query heads.")
-    kv_heads: Size | None = Field(
-        default=None, description="Key/value heads; equal to heads unless stated. The cache grows with them."
-    )
-    head_dim: Annotated[int, Field(gt=0, le=2**16)] | None = Field(
-        default=None, description="Channels per head; hidden_size / heads unless stated. It is a number of its own."
-    )
-    value_dim: Annotated[int, Field(gt=0, le=2**16)] | None = Field(
-        default=None, description="Channels of a value head; head_dim unless stated."
-    )
-    grouping: Grouping = Field(
-        default="interleaved",
-        description="Which query heads share a key/value head: interleaved, neighbours (query head h uses h // group); "
-        "tiled, query head h uses h % kv_heads. Weights are trained for one of them.",
-    )
-    bias: Literal["none", "all"] | Annotated[tuple[Projection, ...], Field(strict=False, min_length=1)] = Field(
-        default="none", description="Projections with a bias: none, all, or a list such as [q, k, v]."
-    )
-    scale: Positive | None = Field(
-        default=None, description="Multiplies query-key products; head_dim^-0.5 unless stated."
-    )
-    window: Size | None = Field(
-        default=None, description="Positions that a query sees, its own included; all earlier ones unless stated."
-    )
-    window_rows: Literal["dropped", "kept"] = Field(
-        default="dropped",
-        description="What the reference does with rows that have left the window: it drops them from its cache, or "
-        "hides them behind the mask.",
-    )
-    chunk: Size | None = Field(
-        default=None, description="A query sees the positions of its own chunk of this many, up to its own."
-    )
-    softcap: Positive | None = Field(
-        default=None, description="Attention logits become softcap·tanh(logits / softcap) before the mask."
-    )
-    qk_norm: QKNormFields | None = Field(default=None, description="A norm on queries and keys.")
-    v_norm: bool = Field(default=False, description="Whether values pass through an rmsnorm without weight.")
-    clip: Positive | None = Field(default=None, description="Queries, keys and values are clamped to ± this.")
-    values: Literal["projected", "keys"] = Field(
-        default="projected",
-        description="keys: values are the keys, before their norm and rotation; nothing is projected.",
-    )
-    value_scale: Positive | None = Field(default=None, description="Multiplies the values.")
-    kv: Kv = Field(
-        default="own",
-        description="reused: keys and values are those of an earlier layer, and cost nothing here; not_kept: they are "
-        "made for the positions at hand, and those of earlier positions are what a later pass of the layer has kept.",
-    )
-    sinks: Sinks = Field(
-        default="none",
-        description="A learned logit per head that takes weight from all keys: column, as one more column of the "
-        "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column that is projected from "
-        "the input.",
-    )
-    gate: HeadGateFields | None = Field(default=None, description="A learned factor on the output of the heads.")
-    output_norm: bool = Field(
-        default=False, description="Whether a norm, as in norm, stands before the output projection."
-    )
-    factors: AttentionFactorFields | None = Field(
-        default=None, description="Constants that multiply what flows through the attention."
-    )
-    length_limit: Positive | None = Field(
-        default=None,
-        description="Queries, after a learned factor per channel of every head, and keys are shortened to at most this "
-        "length.",
-    )
-    inputs: Literal["one", "three"] = Field(
-        default="one",
-        description="three: keys and values are projected from inputs of their own, each behind a norm of its own.",
-    )
-    distance_bias: DistanceBiasFields | None = Field(default=None, description="A learned bias by distance.")
-    kv_conv: KvConvFields | None = Field(default=None, description="Convolutions on keys and values.")
-    adapter_rank: Size | None = Field(default=None, description=ADAPTER_DOC.format(projections="q, k and v"))
-    query_scale: QueryScaleFields | None = Field(default=None, description="Queries grow with their position.")
-    query_factor: Positive | None = Field(
-        default=None,
-        description="A learned number for every channel of every query, times this, then squared, multiplies it after "
-        "rotating.",
-    )
-    differential: bool = Field(
-        default=False,
-        description="Whether the outputs of the first half of the heads lose lambda times those of the second (Ye et "
-        "al. 2024): heads pair up, each pair attends with values of both, and is normed without weight, then times "
-        "1 - l. lambda = exp(q1·k1) - exp(q2·k2) + l, four learned vectors; l = 0.8 - 0.6·exp(-0.3·layer).",
-    )
-    dynamic_mask: DynamicMaskFields | None = Field(default=None, description="Values decide which keys are seen.")
-    indexer: IndexerFields | None = Field(default=None, description="Chooses the keys that a query meets.")
-    reference_heads: Literal["kv_heads", "heads"] = Field(
-        default="kv_heads",
-        description="What transformers' cache stores: the heads of keys and values, or a copy for every query head.",
-    )
+    kind: Annotated[Literal["gqa"], Meta(description="Softmax attention; kv_heads says how heads are shared.")] = "gqa"
+    heads: Annotated[Size, Meta(description="Query heads.")]
+    kv_heads: Annotated[
+        Size | None, Meta(description="Key/value heads; equal to heads unless stated. The cache grows with them.")
+    ] = None
+    head_dim: Annotated[
+        Annotated[int, Meta(gt=0, le=2**16)] | None,
+        Meta(description="Channels per head; hidden_size / heads unless stated. It is a number of its own."),
+    ] = None
+    value_dim: Annotated[
+        Annotated[int, Meta(gt=0, le=2**16)] | None,
+        Meta(description="Channels of a value head; head_dim unless stated."),
+    ] = None
+    grouping: Annotated[
+        Grouping,
+        Meta(
+            description="Which query heads share a key/value head: interleaved, neighbours (query head h "
+            "uses h // group); "
+            "tiled, query head h uses h % kv_heads. Weights are trained for one of them."
+        ),
+    ] = "interleaved"
+    bias: Annotated[
+        Literal["none", "all"] | Annotated[tuple[Projection, ...], Meta(min_length=1)],
+        Meta(description="Projections with a bias: none, all, or a list such as [q, k, v]."),
+    ] = "none"
+    scale: Annotated[
+        Positive | None, Meta(description="Multiplies query-key products; head_dim^-0.5 unless stated.")
+    ] = None
+    window: Annotated[
+        Size | None, Meta(description="Positions that a query sees, its own included; all earlier ones unless stated.")
+    ] = None
+    window_rows: Annotated[
+        Literal["dropped", "kept"],
+        Meta(
+            description="What the reference does with rows that have left the window: it drops them from its cache, or "
+            "hides them behind the mask."
+        ),
+    ] = "dropped"
+    chunk: Annotated[
+        Size | None, Meta(description="A query sees the positions of its own chunk of this many, up to its own.")
+    ] = None
+    softcap: Annotated[
+        Positive | None, Meta(description="Attention logits become softcap·tanh(logits / softcap) before the mask.")
+    ] = None
+    qk_norm: Annotated[QKNormFields | None, Meta(description="A norm on queries and keys.")] = None
+    v_norm: Annotated[bool, Meta(description="Whether values pass through an rmsnorm without weight.")] = False
+    clip: Annotated[Positive | None, Meta(description="Queries, keys and values are clamped to ± this.")] = None
+    values: Annotated[
+        Literal["projected", "keys"],
+        Meta(description="keys: values are the keys, before their norm and rotation; nothing is projected."),
+    ] = "projected"
+    value_scale: Annotated[Positive | None, Meta(description="Multiplies the values.")] = None
+    kv: Annotated[
+        Kv,
+        Meta(
+            description="reused: keys and values are those of an earlier layer, and cost nothing here; "
+            "not_kept: they are "
+            "made for the positions at hand, and those of earlier positions are what a later pass of the "
+            "layer has kept."
+        ),
+    ] = "own"
+    sinks: Annotated[
+        Sinks,
+        Meta(
+            description="A learned logit per head that takes weight from all keys: column, as one more column of the "
+            "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column that is "
+            "projected from "
+            "the input."
+        ),
+    ] = "none"
+    gate: Annotated[HeadGateFields | None, Meta(description="A learned factor on the output of the heads.")] = None
+    output_norm: Annotated[
+        bool, Meta(description="Whether a norm, as in norm, stands before the output projection.")
+    ] = False
+    factors: Annotated[
+        AttentionFactorFields | None, Meta(description="Constants that multiply what flows through the attention.")
+    ] = None
+    length_limit: Annotated[
+        Positive | None,
+        Meta(
+            description="Queries, after a learned factor per channel of every head, and keys are shortened "
+            "to at most this "
+            "length."
+        ),
+    ] = None
+    inputs: Annotated[
+        Literal["one", "three"],
+        Meta(
+            description="three: keys and values are projected from inputs of their own, each behind a norm of its own."
+        ),
+    ] = "one"
+    distance_bias: Annotated[DistanceBiasFields | None, Meta(description="A learned bias by distance.")] = None
+    kv_conv: Annotated[KvConvFields | None, Meta(description="Convolutions on keys and values.")] = None
+    adapter_rank: Annotated[Size | None, Meta(description=ADAPTER_DOC.format(projections="q, k and v"))] = None
+    query_scale: Annotated[QueryScaleFields | None, Meta(description="Queries grow with their position.")] = None
+    query_factor: Annotated[
+        Positive | None,
+        Meta(
+            description="A learned number for every channel of every query, times this, then squared, "
+            "multiplies it after "
+            "rotating."
+        ),
+    ] = None
+    differential: Annotated[
+        bool,
+        Meta(
+            description="Whether the outputs of the first half of the heads lose lambda times those of the "
+            "second (Ye et "
+            "al. 2024): heads pair up, each pair attends with values of both, and is normed without weight, then times "
+            "1 - l. lambda = exp(q1·k1) - exp(q2·k2) + l, four learned vectors; l = 0.8 - 0.6·exp(-0.3·layer)."
+        ),
+    ] = False
+    dynamic_mask: Annotated[DynamicMaskFields | None, Meta(description="Values decide which keys are seen.")] = None
+    indexer: Annotated[IndexerFields | None, Meta(description="Chooses the keys that a query meets.")] = None
+    reference_heads: Annotated[
+        Literal["kv_heads", "heads"],
+        Meta(
+            description="What transformers' cache stores: the heads of keys and values, or a copy for every query head."
+        ),
+    ] = "kv_heads"
 
     @property
     def readings(self) -> int:

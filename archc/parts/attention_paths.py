@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Fields, Positive, Size, Tensor, linear
 from archc.parts.caches import Cache, ConvCache
 
 
-class DistanceBiasFields(Fields):
+class DistanceBiasFields(Fields, frozen=True, kw_only=True):
     """`attention.distance_bias`: each head of a query mixes profiles, numbers for every distance, into its scores.
 
     A key n positions back gets r · table[:, n], with r projected from the query's input. What attention.query_scale
     does to queries is done to r, too (transformers 5.24, models/inkling/modeling_inkling.py, InklingRelativeLogits).
     """
 
-    channels: Size = Field(description="Profiles that are mixed.")
-    extent: Size = Field(description="Distances that have a number of their own; beyond them the bias is 0.")
-    length_limit: Positive | None = Field(
-        default=None, description="r, after a learned factor per head and channel, is shortened to at most this length."
-    )
+    channels: Annotated[Size, Meta(description="Profiles that are mixed.")]
+    extent: Annotated[Size, Meta(description="Distances that have a number of their own; beyond them the bias is 0.")]
+    length_limit: Annotated[
+        Positive | None,
+        Meta(description="r, after a learned factor per head and channel, is shortened to at most this length."),
+    ] = None
 
     def tensors(self, heads: int, input_size: int) -> Iterator[Tensor]:
         """r [heads·channels, input_size], the table [channels, extent], and the factors."""
@@ -36,18 +37,21 @@ class DistanceBiasFields(Fields):
         return 2 * heads * self.channels * (input_size + self.extent)
 
 
-class KvConvFields(Fields):
+class KvConvFields(Fields, frozen=True, kw_only=True):
     """`attention.kv_conv`: projected keys and values, x, become x + conv(x), with a causal convolution per channel."""
 
-    kernel: Size = Field(description="Positions that the convolution sees.")
-    taps: Literal["stored", "stored_and_projected"] = Field(
-        default="stored",
-        description="stored_and_projected: to the stored taps are added others, the same for all channels of a head, "
-        "which are projected from what keys or values are projected from.",
-    )
-    scaled: bool = Field(
-        default=False, description="Whether x + conv(x) is divided by sqrt(1 + taps that a channel has)."
-    )
+    kernel: Annotated[Size, Meta(description="Positions that the convolution sees.")]
+    taps: Annotated[
+        Literal["stored", "stored_and_projected"],
+        Meta(
+            description="stored_and_projected: to the stored taps are added others, the same for all "
+            "channels of a head, "
+            "which are projected from what keys or values are projected from."
+        ),
+    ] = "stored"
+    scaled: Annotated[
+        bool, Meta(description="Whether x + conv(x) is divided by sqrt(1 + taps that a channel has).")
+    ] = False
 
     def tensors(self, heads: int, head_dim: int, input_size: int) -> Iterator[Tensor]:
         """Taps [heads·head_dim, kernel] for keys and for values, and what projects others."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Fields, Positive, Size
 from archc.parts.norm import Norm, NormFields, NormKind, WeightConvention
@@ -17,40 +17,50 @@ Sinks = Literal["none", "column", "sigmoid", "projected"]
 Kv = Literal["own", "reused", "not_kept"]
 
 
-class GateFields(Fields):
+class GateFields(Fields, frozen=True, kw_only=True):
     """`attention.gate`: the output of the heads is multiplied by a learned function of the layer's input."""
 
-    over: Literal["head", "element"] = Field(description="One factor for each head, or one for each of its channels.")
-    score: Literal["sigmoid", "softplus"] = Field(default="sigmoid", description="Turns the projection into a factor.")
-    bias: bool = Field(default=False, description="Whether the projection has a bias.")
+    over: Annotated[
+        Literal["head", "element"], Meta(description="One factor for each head, or one for each of its channels.")
+    ]
+    score: Annotated[Literal["sigmoid", "softplus"], Meta(description="Turns the projection into a factor.")] = (
+        "sigmoid"
+    )
+    bias: Annotated[bool, Meta(description="Whether the projection has a bias.")] = False
 
 
-class HeadGateFields(GateFields):
+class HeadGateFields(GateFields, frozen=True, kw_only=True):
     """`attention.gate` of plain heads."""
 
-    head_bias: bool = Field(
-        default=False, description="Whether a number for each head is added to the projection of all its channels."
-    )
-    factor: Positive | None = Field(
-        default=None,
-        description="A learned number for each of the factors, times this, then squared, multiplies the projection.",
-    )
+    head_bias: Annotated[
+        bool, Meta(description="Whether a number for each head is added to the projection of all its channels.")
+    ] = False
+    factor: Annotated[
+        Positive | None,
+        Meta(
+            description="A learned number for each of the factors, times this, then squared, multiplies the projection."
+        ),
+    ] = None
 
 
-class QKNormFields(Fields):
+class QKNormFields(Fields, frozen=True, kw_only=True):
     """`attention.qk_norm`: a norm on queries and keys. What it does not state, it takes from `norm`."""
 
-    over: NormedOver = Field(
-        description="head: each head's channels alone, all heads with the same weight; each_head: the same with a "
-        "weight for each head; width: all heads of the projection together."
-    )
-    order: Literal["before_rope", "after_rope"] = Field(
-        default="before_rope", description="Whether queries and keys are normed before or after they rotate."
-    )
-    kind: NormKind | None = Field(default=None, description="As norm.kind, which is the default.")
-    eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
-    weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
-    bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
+    over: Annotated[
+        NormedOver,
+        Meta(
+            description="head: each head's channels alone, all heads with the same weight; each_head: the same with a "
+            "weight for each head; width: all heads of the projection together."
+        ),
+    ]
+    order: Annotated[
+        Literal["before_rope", "after_rope"],
+        Meta(description="Whether queries and keys are normed before or after they rotate."),
+    ] = "before_rope"
+    kind: Annotated[NormKind | None, Meta(description="As norm.kind, which is the default.")] = None
+    eps: Annotated[Positive | None, Meta(description="As norm.eps, which is the default.")] = None
+    weight: Annotated[WeightConvention | None, Meta(description="As norm.weight, which is the default.")] = None
+    bias: Annotated[bool | None, Meta(description="As norm.bias, which is the default.")] = None
 
     def build(self, norm: NormFields, heads: int, head_dim: int) -> Norm:
         """The norm of `heads` heads of `head_dim` channels; what the fields leave open is as in `norm`."""
@@ -63,26 +73,30 @@ class QKNormFields(Fields):
         )
 
 
-class QueryScaleFields(Fields):
+class QueryScaleFields(Fields, frozen=True, kw_only=True):
     """`attention.query_scale`: queries grow with their position, after rotating.
 
     With n the position's number, x = n / length. From transformers 5.24, models/ministral3, llama4, inkling and beam.
     """
 
-    form: Literal["steps", "beyond", "power"] = Field(
-        description="steps: 1 + strength·ln(1 + floor(x)); beyond: 1 + strength·ln(max(x, 1)); power: (1 + x)^strength."
-    )
-    strength: Positive = Field(description="How fast queries grow.")
-    length: Size = Field(description="Positions per step, or at which growth begins.")
-    first: Literal[0, 1] = Field(default=0, description="Number of the first position.")
+    form: Annotated[
+        Literal["steps", "beyond", "power"],
+        Meta(
+            description="steps: 1 + strength·ln(1 + floor(x)); beyond: 1 + strength·ln(max(x, 1)); power: "
+            "(1 + x)^strength."
+        ),
+    ]
+    strength: Annotated[Positive, Meta(description="How fast queries grow.")]
+    length: Annotated[Size, Meta(description="Positions per step, or at which growth begins.")]
+    first: Annotated[Literal[0, 1], Meta(description="Number of the first position.")] = 0
 
 
-class DynamicMaskFields(Fields):
+class DynamicMaskFields(Fields, frozen=True, kw_only=True):
     """`attention.dynamic_mask`: values decide which keys count, by exp(a · softplus(their projection)) per head.
 
     That number is added to the scores of its key, and only the keys with the largest ones are seen (transformers 5.24,
     models/doge/modeling_doge.py).
     """
 
-    keep: Size = Field(description="Keys that a query sees at most.")
-    bias: bool = Field(default=False, description="Whether the projection has a bias.")
+    keep: Annotated[Size, Meta(description="Keys that a query sees at most.")]
+    bias: Annotated[bool, Meta(description="Whether the projection has a bias.")] = False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from archc.parts.caches import Cache
 
@@ -16,17 +16,15 @@ if TYPE_CHECKING:  # their fields are made of this file
     from archc.parts.norm import NormFields
     from archc.parts.position import PositionFields, Rope
 
-Size = Annotated[int, Field(gt=0, le=2**40)]
-Positive = Annotated[float, Field(gt=0, lt=1e38)]
+Size = Annotated[int, Meta(gt=0, le=2**40)]
+Positive = Annotated[float, Meta(gt=0, lt=1e38)]
 Role = Literal["mixer", "ffn"]
 Group = Literal["embedding", "head", "attention", "ffn", "router", "norm", "position", "other"]
 """What a tensor counts as: `attention` stands for all mixers."""
 
 
-class Fields(BaseModel):
+class Fields(Struct, frozen=True, forbid_unknown_fields=True):
     """A section of a spec. Unknown keys and silent conversions are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=(), defer_build=True)
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """What does not hold among these fields and what is known of their surroundings."""
@@ -34,8 +32,7 @@ class Fields(BaseModel):
         yield from ()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What surrounds the fields of a part, as far as it is known; what is not (well formed) is None."""
 
     hidden_size: int | None = None
@@ -46,8 +43,7 @@ class Surroundings:
     embedding: Fields | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """What surrounds the fields of a part in a spec without errors: enough to build it."""
 
     hidden_size: int
@@ -62,8 +58,7 @@ class Settled:
     """Channels of what the branch reads: hidden_size, or more where streams or the embedding stand side by side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A check that does not hold. `path` leads to the offending field from the part's section."""
 
     code: str
@@ -72,8 +67,7 @@ class Finding:
     mend: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """A parameter: its name inside the owner, its shape, and what it counts as.
 
     `slices_used` is the number of leading slices (experts) that one token's forward pass reads;
@@ -121,8 +115,7 @@ class Keys(Protocol):
         """Whole stretches of `rate` positions up to the query's own, or `most` of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heads:
+class Heads(Struct, frozen=True):
     """How the queries of a mixer share keys and values."""
 
     heads: int
@@ -131,8 +124,7 @@ class Heads:
     """Channels over which a query meets a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Routed:
+class Routed(Struct, frozen=True):
     """The experts of a feed-forward, of which a token uses `top_k`."""
 
     experts: int
@@ -175,7 +167,7 @@ class Part(Protocol):
         """Floating-point operations per query where positions meet."""
 
 
-class PartFields(Fields):
+class PartFields(Fields, frozen=True, kw_only=True):
     """A section that declares a part."""
 
     reads_embedding: ClassVar[bool] = False

@@ -6,16 +6,15 @@ From transformers 5.24, models/reformer/modeling_reformer.py, LocalSelfAttention
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Heads, Keys, PartFields, Settled, Size, Tensor, linear
 from archc.parts.caches import Cache, LatentCache, MaskedCache
 
 
-class BucketedFields(PartFields):
+class BucketedFields(PartFields, frozen=True, kw_only=True):
     """`attention: {kind: bucketed}`.
 
     Positions are sorted and cut into chunks; a query sees the keys of its own chunk and of some before it, up to its
@@ -25,23 +24,20 @@ class BucketedFields(PartFields):
     """
 
     kind: Literal["bucketed"]
-    heads: Size = Field(description="Heads.")
-    head_dim: Annotated[int, Field(gt=0, le=2**16)] = Field(description="Channels per head.")
-    sorted_by: Literal["position", "hash"] = Field(description="What brings positions into chunks.")
-    chunk: Size = Field(description="Positions of a chunk.")
-    chunks_before: Annotated[int, Field(ge=0, le=2**16)] = Field(
-        default=1, description="Chunks before its own that a query sees."
-    )
-    rounds: Size = Field(default=1, description="Rounds of hashing.")
-    buckets: Size | None = Field(default=None, description="Buckets of a round; made for the length unless stated.")
+    heads: Annotated[Size, Meta(description="Heads.")]
+    head_dim: Annotated[int, Meta(gt=0, le=2**16, description="Channels per head.")]
+    sorted_by: Annotated[Literal["position", "hash"], Meta(description="What brings positions into chunks.")]
+    chunk: Annotated[Size, Meta(description="Positions of a chunk.")]
+    chunks_before: Annotated[int, Meta(ge=0, le=2**16, description="Chunks before its own that a query sees.")] = 1
+    rounds: Annotated[Size, Meta(description="Rounds of hashing.")] = 1
+    buckets: Annotated[Size | None, Meta(description="Buckets of a round; made for the length unless stated.")] = None
 
     def build(self, around: Settled) -> Bucketed:
         """The attention that the fields declare."""
         return Bucketed(self, around.hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucketed:
+class Bucketed(Struct, frozen=True):
     """Heads that attend within chunks."""
 
     fields: BucketedFields

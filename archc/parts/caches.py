@@ -8,15 +8,15 @@ one is what engines allocate that give every layer a row for every position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from msgspec import Struct
 
-class Cache:
+
+class Cache(Struct, frozen=True):
     """What all kinds of cache answer; these are the answers of one that holds nothing."""
 
-    __slots__ = ()
     kind: ClassVar[str]
     state: ClassVar[bool] = False
     """Whether it is stored in the type of recurrent states, not in that of keys and values."""
@@ -50,8 +50,7 @@ class Cache:
         return self.held(context)
 
 
-@dataclass(frozen=True, slots=True)
-class FullCache(Cache):
+class FullCache(Cache, frozen=True):
     """Keeps `elements` numbers for every position.
 
     Transformers keeps the same (transformers 5.24, cache_utils.py, DynamicLayer.update).
@@ -69,8 +68,7 @@ class FullCache(Cache):
         return self.elements * context
 
 
-@dataclass(frozen=True, slots=True)
-class LatentCache(FullCache):
+class LatentCache(FullCache, frozen=True):
     """Keeps a latent of `elements` numbers for every position, from which keys and values are made again.
 
     Transformers keeps the latent too: keys and values are made of it after the cache is read (transformers 5.24,
@@ -81,8 +79,7 @@ class LatentCache(FullCache):
     kind: ClassVar[str] = "latent"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexCache(FullCache):
+class IndexCache(FullCache, frozen=True):
     """Keeps the `elements` numbers for every position by which an indexer chooses keys.
 
     Transformers keeps the same (transformers 5.24, cache_utils.py, DynamicIndexedLayer.update_indexer).
@@ -91,8 +88,7 @@ class IndexCache(FullCache):
     kind: ClassVar[str] = "index"
 
 
-@dataclass(frozen=True, slots=True)
-class SlidingCache(Cache):
+class SlidingCache(Cache, frozen=True):
     """Keeps `elements` numbers for the last `window` positions, the current one included.
 
     Transformers keeps window - 1 rows: the token being computed is not stored beforehand (transformers 5.24,
@@ -118,8 +114,7 @@ class SlidingCache(Cache):
         return self.elements * context
 
 
-@dataclass(frozen=True, slots=True)
-class MaskedCache(SlidingCache):
+class MaskedCache(SlidingCache, frozen=True):
     """Needs `elements` numbers for the last `window` positions, the current one included.
 
     Transformers hides what has left the window behind the mask, and keeps it.
@@ -131,8 +126,7 @@ class MaskedCache(SlidingCache):
         return self.elements * context
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSlidingCache(SlidingCache):
+class SharedSlidingCache(SlidingCache, frozen=True):
     """As a sliding cache, of numbers that are key and value at once.
 
     Transformers keeps them twice, as keys and as values (transformers 5.24, cache_utils.py,
@@ -145,8 +139,7 @@ class SharedSlidingCache(SlidingCache):
         return 2 * self.elements * min(context, self.window - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedCache(Cache):
+class CompressedCache(Cache, frozen=True):
     """Keeps one entry of `elements` numbers for every whole stretch of `rate` positions.
 
     Until a stretch is whole its positions wait, each with numbers and the gates that weigh them; where entries overlap,
@@ -180,8 +173,7 @@ class CompressedCache(Cache):
         return self.elements * entries + self._waiting * waiting + left
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkedCache(SlidingCache):
+class ChunkedCache(SlidingCache, frozen=True):
     """Keeps `elements` numbers for the positions of the current chunk, of `window` positions at most.
 
     Transformers sizes it as a window of the chunk's length.
@@ -190,8 +182,7 @@ class ChunkedCache(SlidingCache):
     kind: ClassVar[str] = "chunked"
 
 
-@dataclass(frozen=True, slots=True)
-class ConvCache(Cache):
+class ConvCache(Cache, frozen=True):
     """Keeps the inputs of a causal convolution: `kernel` - 1 columns of `channels` numbers.
 
     Transformers keeps `kernel` columns (transformers 5.24, cache_utils.py, LinearAttentionLayer.update_conv_state).
@@ -211,8 +202,7 @@ class ConvCache(Cache):
         return self.channels * self.kernel
 
 
-@dataclass(frozen=True, slots=True)
-class ConvTailCache(ConvCache):
+class ConvTailCache(ConvCache, frozen=True):
     """Keeps the same, in a model that stores it by itself: transformers keeps `kernel` - 1 columns, too.
 
     Such models have their own state instead of a Cache object (transformers 5.24, models/rwkv/modeling_rwkv.py and
@@ -225,8 +215,7 @@ class ConvTailCache(ConvCache):
         return self.held(context)
 
 
-@dataclass(frozen=True, slots=True)
-class ReachCache(Cache):
+class ReachCache(Cache, frozen=True):
     """Keeps `columns` columns of `channels` numbers: as far as convolutions, one upon another or dilated, reach back.
 
     Transformers keeps as many (transformers 5.24, models/zaya/modeling_zaya.py, ZayaCCAProjection.forward;
@@ -243,8 +232,7 @@ class ReachCache(Cache):
         return self.channels * self.columns
 
 
-@dataclass(frozen=True, slots=True)
-class StateCache(Cache):
+class StateCache(Cache, frozen=True):
     """Keeps a recurrent state of `elements` numbers. Transformers keeps as many, in fp32."""
 
     elements: int
@@ -257,8 +245,7 @@ class StateCache(Cache):
         return self.elements
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedCache(Cache):
+class CopiedCache(Cache, frozen=True):
     """Keeps what `one` keeps. Transformers stores it `times` times: a copy for every query head that shares it.
 
     From transformers 5.24, models/falcon/modeling_falcon.py, FalconAttention._split_heads.

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
 from archc.parts.caches import Cache, ConvCache
 from archc.parts.recurrent import Recurrent, convolution
 
 
-class CausalConvFields(PartFields):
+class CausalConvFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: causal_conv}`: x + conv(x)."""
 
     kind: Literal["causal_conv"]
-    kernel: Size = Field(description="Positions that the convolution sees.")
-    scaled: bool = Field(default=False, description="Whether the sum is divided by sqrt(kernel + 1).")
+    kernel: Annotated[Size, Meta(description="Positions that the convolution sees.")]
+    scaled: Annotated[bool, Meta(description="Whether the sum is divided by sqrt(kernel + 1).")] = False
 
     def build(self, around: Settled) -> CausalConv:
         """The mixer that the fields declare."""
         return CausalConv(around.hidden_size, self.kernel, self.scaled)
 
 
-@dataclass(frozen=True, slots=True)
-class CausalConv(Recurrent):
+class CausalConv(Recurrent, frozen=True):
     """A convolution over `kernel` positions, as wide as the stream."""
 
     hidden_size: int

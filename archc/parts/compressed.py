@@ -8,11 +8,11 @@ low rank (transformers 5.24, models/deepseek_v4/modeling_deepseek_v4.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from archc.parts.attention_sections import Sinks
 from archc.parts.base import (
@@ -33,22 +33,24 @@ from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.position import Rope
 
 
-class EntryIndexerFields(Fields):
+class EntryIndexerFields(Fields, frozen=True, kw_only=True):
     """`attention.compression.indexer`: a query meets only the entries that it chooses."""
 
-    top_k: Size = Field(description="Entries that a query keeps.")
-    heads: Size = Field(description="Index query heads; their keys are entries of their own, made in the same way.")
-    head_dim: Size = Field(description="Channels of an index head.")
+    top_k: Annotated[Size, Meta(description="Entries that a query keeps.")]
+    heads: Annotated[
+        Size, Meta(description="Index query heads; their keys are entries of their own, made in the same way.")
+    ]
+    head_dim: Annotated[Size, Meta(description="Channels of an index head.")]
 
 
-class CompressionFields(Fields):
+class CompressionFields(Fields, frozen=True, kw_only=True):
     """`attention.compression`: entries for stretches of positions."""
 
-    rate: Size = Field(description="Positions that are condensed into one entry.")
-    overlap: bool = Field(
-        default=False, description="Whether an entry also takes in the stretch before its own, by projections for it."
-    )
-    indexer: EntryIndexerFields | None = Field(default=None, description="Chooses the entries that a query meets.")
+    rate: Annotated[Size, Meta(description="Positions that are condensed into one entry.")]
+    overlap: Annotated[
+        bool, Meta(description="Whether an entry also takes in the stretch before its own, by projections for it.")
+    ] = False
+    indexer: Annotated[EntryIndexerFields | None, Meta(description="Chooses the entries that a query meets.")] = None
 
     @property
     def series(self) -> int:
@@ -63,28 +65,29 @@ class CompressionFields(Fields):
         yield from replace(norm, size=width).tensors("norm")
 
 
-class CompressedFields(PartFields):
+class CompressedFields(PartFields, frozen=True, kw_only=True):
     """`attention: {kind: compressed}`."""
 
     kind: Literal["compressed"]
-    heads: Size = Field(description="Query heads; all share one key, which is the value as well.")
-    head_dim: Annotated[int, Field(gt=0, le=2**16)] = Field(description="Channels of a query, and of the shared key.")
-    q_rank: Size = Field(description="Channels of the latent of queries.")
-    window: Size = Field(description="Positions that a query sees as they are, its own included.")
-    output_groups: Size = Field(description="Groups of heads whose outputs are projected on their own.")
-    output_rank: Size = Field(description="Channels that the output of each group is narrowed to.")
-    query_norm: InnerNormFields | None = Field(default=None, description="A norm on queries, per head.")
-    scale: Positive | None = Field(
-        default=None, description="Multiplies query-key products; head_dim^-0.5 unless stated."
-    )
-    sinks: Sinks = Field(default="none", description="A learned logit per head that takes weight from all keys.")
-    rotates: Literal["first", "last"] = Field(
-        default="first",
-        description="Which channels of a head turn, where not all of them do. Those of the output turn back.",
-    )
-    compression: CompressionFields | None = Field(
-        default=None, description="Entries for what lies behind the window, which nothing remembers without them."
-    )
+    heads: Annotated[Size, Meta(description="Query heads; all share one key, which is the value as well.")]
+    head_dim: Annotated[int, Meta(gt=0, le=2**16, description="Channels of a query, and of the shared key.")]
+    q_rank: Annotated[Size, Meta(description="Channels of the latent of queries.")]
+    window: Annotated[Size, Meta(description="Positions that a query sees as they are, its own included.")]
+    output_groups: Annotated[Size, Meta(description="Groups of heads whose outputs are projected on their own.")]
+    output_rank: Annotated[Size, Meta(description="Channels that the output of each group is narrowed to.")]
+    query_norm: Annotated[InnerNormFields | None, Meta(description="A norm on queries, per head.")] = None
+    scale: Annotated[
+        Positive | None, Meta(description="Multiplies query-key products; head_dim^-0.5 unless stated.")
+    ] = None
+    sinks: Annotated[Sinks, Meta(description="A learned logit per head that takes weight from all keys.")] = "none"
+    rotates: Annotated[
+        Literal["first", "last"],
+        Meta(description="Which channels of a head turn, where not all of them do. Those of the output turn back."),
+    ] = "first"
+    compression: Annotated[
+        CompressionFields | None,
+        Meta(description="Entries for what lies behind the window, which nothing remembers without them."),
+    ] = None
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Equal groups, and positions that fit the heads."""
@@ -112,8 +115,7 @@ class CompressedFields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedAttention:
+class CompressedAttention(Struct, frozen=True):
     """Attention of `heads` queries over one shared key in a window, and over entries."""
 
     fields: CompressedFields

@@ -6,17 +6,17 @@ From transformers 5.24, models/zaya/modeling_zaya.py, ZayaCCAProjection and Zaya
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from archc.parts.base import Finding, Heads, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.caches import Cache, FullCache, ReachCache, SlidingCache
 from archc.parts.position import Rope
 
 
-class ConvolvedFields(PartFields):
+class ConvolvedFields(PartFields, frozen=True, kw_only=True):
     """`attention: {kind: convolved}`.
 
     All query and key channels pass through two causal convolutions with shifts, one channel by itself, then one within
@@ -27,15 +27,15 @@ class ConvolvedFields(PartFields):
     """
 
     kind: Literal["convolved"]
-    heads: Size = Field(description="Query heads.")
-    kv_heads: Size = Field(description="Key/value heads.")
-    head_dim: Annotated[int, Field(gt=0, le=2**16)] = Field(description="Channels per head.")
-    channel_kernel: Size = Field(description="Positions that the convolution of each channel by itself sees.")
-    head_kernel: Size = Field(description="Positions that the convolution within each head sees.")
-    bias: bool = Field(default=False, description="Whether the projections have biases.")
-    window: Size | None = Field(
-        default=None, description="Positions that a query sees, its own included; all earlier ones unless stated."
-    )
+    heads: Annotated[Size, Meta(description="Query heads.")]
+    kv_heads: Annotated[Size, Meta(description="Key/value heads.")]
+    head_dim: Annotated[int, Meta(gt=0, le=2**16, description="Channels per head.")]
+    channel_kernel: Annotated[Size, Meta(description="Positions that the convolution of each channel by itself sees.")]
+    head_kernel: Annotated[Size, Meta(description="Positions that the convolution within each head sees.")]
+    bias: Annotated[bool, Meta(description="Whether the projections have biases.")] = False
+    window: Annotated[
+        Size | None, Meta(description="Positions that a query sees, its own included; all earlier ones unless stated.")
+    ] = None
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Equal groups, value channels in two halves, and positions that fit the heads."""
@@ -62,8 +62,7 @@ class ConvolvedFields(PartFields):
         return Convolved(self, around.hidden_size, rope)
 
 
-@dataclass(frozen=True, slots=True)
-class Convolved:
+class Convolved(Struct, frozen=True):
     """Attention of `heads` queries over `kv_heads` keys and values, convolved before they meet."""
 
     fields: ConvolvedFields

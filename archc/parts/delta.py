@@ -7,10 +7,9 @@ key by itself. Queries and keys are brought to length one, queries then divided 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Positive, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvCache, StateCache
@@ -19,29 +18,33 @@ from archc.parts.norm import Norm
 from archc.parts.recurrent import InnerNormFields, Recurrent, convolution, projection, vector
 
 
-class _DeltaFields(PartFields):
+class _DeltaFields(PartFields, frozen=True, kw_only=True):
     """Fields that both delta rules have."""
 
-    kernel: Size = Field(description="Positions that the causal convolution on queries, keys and values sees.")
-    activation: Activation = Field(default="silu", description=f"After the convolution. {ACTIVATION_DOC}")
-    write_scale: Positive = Field(
-        default=1.0,
-        description="Multiplies the strength of a correction, a sigmoid; 2 lets the state change its sign.",
-    )
-    gate: Literal["silu", "sigmoid"] = Field(description="Turns the output gate into a factor on the normed output.")
-    output_norm: InnerNormFields = Field(
-        default=InnerNormFields(), description="The norm of every value head's output, before the gate."
-    )
+    kernel: Annotated[Size, Meta(description="Positions that the causal convolution on queries, keys and values sees.")]
+    activation: Annotated[Activation, Meta(description=f"After the convolution. {ACTIVATION_DOC}")] = "silu"
+    write_scale: Annotated[
+        Positive,
+        Meta(description="Multiplies the strength of a correction, a sigmoid; 2 lets the state change its sign."),
+    ] = 1.0
+    gate: Annotated[
+        Literal["silu", "sigmoid"], Meta(description="Turns the output gate into a factor on the normed output.")
+    ]
+    output_norm: Annotated[
+        InnerNormFields, Meta(description="The norm of every value head's output, before the gate.")
+    ] = InnerNormFields()
 
 
-class GatedDeltaFields(_DeltaFields):
+class GatedDeltaFields(_DeltaFields, frozen=True, kw_only=True):
     """`mixer: {kind: gated_delta}`."""
 
     kind: Literal["gated_delta"]
-    key_heads: Size = Field(description="Heads of queries and keys.")
-    value_heads: Size = Field(description="Heads of values; as many share a key head as there are more of them.")
-    key_dim: Size = Field(description="Channels of a query and of a key head.")
-    value_dim: Size = Field(description="Channels of a value head.")
+    key_heads: Annotated[Size, Meta(description="Heads of queries and keys.")]
+    value_heads: Annotated[
+        Size, Meta(description="Heads of values; as many share a key head as there are more of them.")
+    ]
+    key_dim: Annotated[Size, Meta(description="Channels of a query and of a key head.")]
+    value_dim: Annotated[Size, Meta(description="Channels of a value head.")]
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Value heads share key heads in equal groups."""
@@ -70,8 +73,7 @@ class GatedDeltaFields(_DeltaFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GatedDelta(Recurrent):
+class GatedDelta(Recurrent, frozen=True):
     """`value_heads` states of [key_dim, value_dim] numbers, each with one decay per token."""
 
     hidden_size: int
@@ -134,20 +136,23 @@ class GatedDelta(Recurrent):
         return delta_flops(self.value_heads, self.key_dim, self.value_dim)
 
 
-class KdaFields(_DeltaFields):
+class KdaFields(_DeltaFields, frozen=True, kw_only=True):
     """`mixer: {kind: kda}`."""
 
     kind: Literal["kda"]
-    heads: Size = Field(description="Heads, each with a query, a key and a value.")
-    head_dim: Size = Field(description="Channels of a query, of a key and of a value head.")
-    decay_rank: Size | None = Field(
-        default=None, description="Channels through which the decays are made; directly from the input unless stated."
-    )
-    gate_rank: Size | None = Field(default=None, description="The same for the output gate.")
-    decay_floor: Annotated[float, Field(lt=0)] | None = Field(
-        default=None,
-        description="The logarithm of a decay is this times sigmoid(exp(a)·x); unless stated, -exp(a)·softplus(x).",
-    )
+    heads: Annotated[Size, Meta(description="Heads, each with a query, a key and a value.")]
+    head_dim: Annotated[Size, Meta(description="Channels of a query, of a key and of a value head.")]
+    decay_rank: Annotated[
+        Size | None,
+        Meta(description="Channels through which the decays are made; directly from the input unless stated."),
+    ] = None
+    gate_rank: Annotated[Size | None, Meta(description="The same for the output gate.")] = None
+    decay_floor: Annotated[
+        Annotated[float, Meta(lt=0)] | None,
+        Meta(
+            description="The logarithm of a decay is this times sigmoid(exp(a)·x); unless stated, -exp(a)·softplus(x)."
+        ),
+    ] = None
 
     def build(self, around: Settled) -> Kda:
         """The mixer that the fields declare."""
@@ -166,8 +171,7 @@ class KdaFields(_DeltaFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Kda(Recurrent):
+class Kda(Recurrent, frozen=True):
     """`heads` states of [head_dim, head_dim] numbers, every key channel of which decays by itself."""
 
     hidden_size: int

@@ -6,15 +6,14 @@ From transformers 5.24, models/inkling2/modeling_inkling2.py, Inkling2BlockAtten
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Size, Tensor
 
 
-class DepthFields(Fields):
+class DepthFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="depths"):
     """`streams: {kind: depths}`.
 
     Every `layers` layers, behind a mixer, the stream so far is put aside as a depth and goes on as that mixer's output
@@ -23,18 +22,19 @@ class DepthFields(Fields):
     inputs mixes each by a query of its own.
     """
 
-    kind: Literal["depths"]
+    kind: ClassVar[str] = "depths"
     ends: ClassVar[int] = 1
     count: ClassVar[int] = 1
-    layers: Size = Field(description="Layers from one depth to the next; the first begins with the first layer.")
+    layers: Annotated[
+        Size, Meta(description="Layers from one depth to the next; the first begins with the first layer.")
+    ]
 
     def build(self, hidden_size: int) -> Depths:
         """The streams that the fields declare."""
         return Depths(hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Depths:
+class Depths(Struct, frozen=True):
     """A learned query at every branch, and one at the end."""
 
     hidden_size: int

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import sqrt
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.adaptive import AdaptiveFields
 from archc.parts.base import Fields, Positive, Size, Tensor, linear
@@ -16,28 +15,33 @@ from archc.parts.norm import Norm, NormFields
 from archc.parts.per_layer import PerLayer, PerLayerFields
 
 
-class EmbeddingFields(Fields):
+class EmbeddingFields(Fields, frozen=True, kw_only=True):
     """`embedding:` of a spec."""
 
-    tied: bool = Field(description="Whether the output head is the embedding matrix itself.")
-    scale: Positive | Literal["sqrt(hidden_size)"] | None = Field(
-        default=None, description="Multiplies the embedded tokens; sqrt(hidden_size) may be written as such."
-    )
+    tied: Annotated[bool, Meta(description="Whether the output head is the embedding matrix itself.")]
+    scale: Annotated[
+        Positive | Literal["sqrt(hidden_size)"] | None,
+        Meta(description="Multiplies the embedded tokens; sqrt(hidden_size) may be written as such."),
+    ] = None
 
-    norm: bool = Field(default=False, description="Whether embedded tokens pass through a norm, as in norm.")
-    width: Size | None = Field(
-        default=None,
-        description="Channels of the embedding (and of a tied head), where linear layers without bias lead from it to "
-        "hidden_size and back.",
-    )
+    norm: Annotated[bool, Meta(description="Whether embedded tokens pass through a norm, as in norm.")] = False
+    width: Annotated[
+        Size | None,
+        Meta(
+            description="Channels of the embedding (and of a tied head), where linear layers without bias "
+            "lead from it to "
+            "hidden_size and back."
+        ),
+    ] = None
 
-    segments: Size | None = Field(
-        default=None, description="Rows of a table of which one is added for a token's segment, such as its language."
-    )
-    affine: bool = Field(
-        default=False, description="Whether embedded tokens get a learned shift, then a learned factor, per channel."
-    )
-    per_layer: PerLayerFields | None = Field(default=None, description="A vector of each token for every layer.")
+    segments: Annotated[
+        Size | None,
+        Meta(description="Rows of a table of which one is added for a token's segment, such as its language."),
+    ] = None
+    affine: Annotated[
+        bool, Meta(description="Whether embedded tokens get a learned shift, then a learned factor, per channel.")
+    ] = False
+    per_layer: Annotated[PerLayerFields | None, Meta(description="A vector of each token for every layer.")] = None
 
     def build(
         self, vocab_size: int, hidden_size: int, norm: NormFields, positions: Positions | None, layers: int
@@ -57,33 +61,39 @@ class EmbeddingFields(Fields):
         )
 
 
-class TransformFields(Fields):
+class TransformFields(Fields, frozen=True, kw_only=True):
     """`logits.transform`: a linear layer of hidden_size, an activation and a norm, as in norm, before the head."""
 
-    activation: Activation = Field(description=ACTIVATION_DOC)
-    bias: bool = Field(default=False, description="Whether the linear layer has a bias.")
+    activation: Annotated[Activation, Meta(description=ACTIVATION_DOC)]
+    bias: Annotated[bool, Meta(description="Whether the linear layer has a bias.")] = False
 
 
-class LogitsFields(Fields):
+class LogitsFields(Fields, frozen=True, kw_only=True):
     """`logits:` of a spec."""
 
-    scale: Positive | None = Field(default=None, description="Multiplies the logits.")
-    softcap: Positive | None = Field(
-        default=None, description="Logits become softcap·tanh(logits / softcap), after the scale."
+    scale: Annotated[Positive | None, Meta(description="Multiplies the logits.")] = None
+    softcap: Annotated[
+        Positive | None, Meta(description="Logits become softcap·tanh(logits / softcap), after the scale.")
+    ] = None
+    bias: Annotated[bool, Meta(description="Whether the head has a bias.")] = False
+    learned_scale: Annotated[
+        Positive | None, Meta(description="A learned number for every token, times this, multiplies its logit.")
+    ] = None
+    vocab_size: Annotated[
+        Size | None,
+        Meta(description="Tokens that the head scores, the first ones; all that are embedded unless stated."),
+    ] = None
+    given: Annotated[
+        Size | None,
+        Meta(description="Tokens whose logits are given, the first ones, where the head has rows for more."),
+    ] = None
+    idle_bias: Annotated[bool, Meta(description="Whether a further bias is stored that nothing uses.")] = False
+    transform: Annotated[TransformFields | None, Meta(description="A layer between the final norm and the head.")] = (
+        None
     )
-    bias: bool = Field(default=False, description="Whether the head has a bias.")
-    learned_scale: Positive | None = Field(
-        default=None, description="A learned number for every token, times this, multiplies its logit."
+    adaptive: Annotated[AdaptiveFields | None, Meta(description="Rare tokens are scored through narrower layers.")] = (
+        None
     )
-    vocab_size: Size | None = Field(
-        default=None, description="Tokens that the head scores, the first ones; all that are embedded unless stated."
-    )
-    given: Size | None = Field(
-        default=None, description="Tokens whose logits are given, the first ones, where the head has rows for more."
-    )
-    idle_bias: bool = Field(default=False, description="Whether a further bias is stored that nothing uses.")
-    transform: TransformFields | None = Field(default=None, description="A layer between the final norm and the head.")
-    adaptive: AdaptiveFields | None = Field(default=None, description="Rare tokens are scored through narrower layers.")
 
     def build(self, embedding: Embedding, tied: bool, norm: NormFields, ends: int) -> Head:
         """The head that the fields declare, behind `embedding`; `norm` is the model's.
@@ -108,8 +118,7 @@ class LogitsFields(Fields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
+class Positions(Struct, frozen=True):
     """A row that is added for each of `count` positions, from row `offset` on."""
 
     count: int
@@ -120,8 +129,7 @@ class Positions:
     """Rows and channels of the tables whose rows stand side by side, where there are two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Struct, frozen=True):
     """Token table [vocab_size, width], led to hidden_size; a row per position is added, if any."""
 
     vocab_size: int
@@ -179,8 +187,7 @@ class Embedding:
         return widened + (self.per_layer.linear_flops() if self.per_layer else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """Projection to [vocab_size] logits; a tied head has no matrix of its own."""
 
     vocab_size: int

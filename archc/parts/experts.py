@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import (
     Fields,
@@ -26,64 +25,76 @@ from archc.parts.norm import Norm
 from archc.parts.router import RouterFields
 
 
-class SharedExpertFields(Fields):
+class SharedExpertFields(Fields, frozen=True, kw_only=True):
     """`ffn.shared`: a feed-forward that every token passes through, beside its chosen experts."""
 
-    width: Size = Field(description="Channels of the shared feed-forward; several shared experts are one wide one.")
-    gate: Literal["none", "sigmoid", "router"] = Field(
-        default="none",
-        description="sigmoid: the output is multiplied by a learned sigmoid(w·x) per token; router: the router has a "
-        "row for each of count equal slices, and weighs them together with the chosen experts.",
-    )
-    count: Size = Field(default=1, description="Slices that the router weighs.")
-    combine: Literal["sum", "average"] = Field(
-        default="sum", description="Whether its output is added to that of the experts, or the mean of both is taken."
-    )
-    bias: bool = Field(default=False, description="Whether its matrices have biases.")
-    glu: GluFields | None = Field(default=None, description="As ffn.glu, for the shared feed-forward alone.")
+    width: Annotated[
+        Size, Meta(description="Channels of the shared feed-forward; several shared experts are one wide one.")
+    ]
+    gate: Annotated[
+        Literal["none", "sigmoid", "router"],
+        Meta(
+            description="sigmoid: the output is multiplied by a learned sigmoid(w·x) per token; router: the "
+            "router has a "
+            "row for each of count equal slices, and weighs them together with the chosen experts."
+        ),
+    ] = "none"
+    count: Annotated[Size, Meta(description="Slices that the router weighs.")] = 1
+    combine: Annotated[
+        Literal["sum", "average"],
+        Meta(description="Whether its output is added to that of the experts, or the mean of both is taken."),
+    ] = "sum"
+    bias: Annotated[bool, Meta(description="Whether its matrices have biases.")] = False
+    glu: Annotated[GluFields | None, Meta(description="As ffn.glu, for the shared feed-forward alone.")] = None
 
 
-class IdentityFields(Fields):
+class IdentityFields(Fields, frozen=True, kw_only=True):
     """`ffn.identity`: experts beside the others that compute nothing."""
 
-    count: Size = Field(description="Experts that compute nothing.")
-    returns: Literal["input", "zero"] = Field(default="input", description="What such an expert returns.")
-    stored: Literal["nothing", "inputs"] = Field(
-        default="nothing",
-        description="inputs: the input matrices of the experts are stored for these too, and never used.",
-    )
+    count: Annotated[Size, Meta(description="Experts that compute nothing.")]
+    returns: Annotated[Literal["input", "zero"], Meta(description="What such an expert returns.")] = "input"
+    stored: Annotated[
+        Literal["nothing", "inputs"],
+        Meta(description="inputs: the input matrices of the experts are stored for these too, and never used."),
+    ] = "nothing"
 
 
-class LatentFields(Fields):
+class LatentFields(Fields, frozen=True, kw_only=True):
     """`ffn.latent`: the chosen experts work between a linear layer that narrows their input and one that widens it."""
 
-    width: Size = Field(description="Channels that an expert reads and writes.")
-    bias: bool = Field(default=False, description="Whether both linear layers have a bias.")
+    width: Annotated[Size, Meta(description="Channels that an expert reads and writes.")]
+    bias: Annotated[bool, Meta(description="Whether both linear layers have a bias.")] = False
 
 
-class MoeFields(PartFields):
+class MoeFields(PartFields, frozen=True, kw_only=True):
     """`ffn: {kind: moe}`."""
 
     kind: Literal["moe"]
-    experts: Size = Field(description="Experts that a token can be sent to.")
-    top_k: Size = Field(description="Experts that a token is sent to.")
-    width: Size = Field(description="Channels of one expert.")
-    activation: Activation = Field(description=ACTIVATION_DOC)
-    gated: bool = Field(default=True, description="Whether an expert is a gated feed-forward.")
-    bias: Literal["none", "experts", "sum"] = Field(
-        default="none",
-        description="experts: every matrix of every expert has a bias; sum: one is added to the sum of their outputs.",
-    )
-    glu: GluFields | None = Field(default=None, description="What happens around the product of gated experts.")
-    router: RouterFields = Field(description="How experts are chosen and weighted.")
-    shared: SharedExpertFields | None = Field(default=None, description="A feed-forward for every token.")
-    identity: IdentityFields | None = Field(default=None, description="Experts that return their input.")
-    latent: LatentFields | None = Field(default=None, description="A narrow space that the experts work in.")
-    norms: Literal["none", "each"] = Field(
-        default="none",
-        description="each: the experts and the shared feed-forward have a norm before and one behind each of them, as "
-        "in norm; the router reads what comes before those. The branch then needs no norm before it.",
-    )
+    experts: Annotated[Size, Meta(description="Experts that a token can be sent to.")]
+    top_k: Annotated[Size, Meta(description="Experts that a token is sent to.")]
+    width: Annotated[Size, Meta(description="Channels of one expert.")]
+    activation: Annotated[Activation, Meta(description=ACTIVATION_DOC)]
+    gated: Annotated[bool, Meta(description="Whether an expert is a gated feed-forward.")] = True
+    bias: Annotated[
+        Literal["none", "experts", "sum"],
+        Meta(
+            description="experts: every matrix of every expert has a bias; sum: one is added to the sum of "
+            "their outputs."
+        ),
+    ] = "none"
+    glu: Annotated[GluFields | None, Meta(description="What happens around the product of gated experts.")] = None
+    router: Annotated[RouterFields, Meta(description="How experts are chosen and weighted.")]
+    shared: Annotated[SharedExpertFields | None, Meta(description="A feed-forward for every token.")] = None
+    identity: Annotated[IdentityFields | None, Meta(description="Experts that return their input.")] = None
+    latent: Annotated[LatentFields | None, Meta(description="A narrow space that the experts work in.")] = None
+    norms: Annotated[
+        Literal["none", "each"],
+        Meta(
+            description="each: the experts and the shared feed-forward have a norm before and one behind "
+            "each of them, as "
+            "in norm; the router reads what comes before those. The branch then needs no norm before it."
+        ),
+    ] = "none"
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """A token cannot use more experts than there are."""
@@ -125,8 +136,7 @@ class MoeFields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Experts:
+class Experts(Struct, frozen=True):
     """`experts` feed-forwards of `width` channels, of which a token uses `top_k`, and perhaps a shared one."""
 
     hidden_size: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from archc.parts.additions import ADAPTER_DOC, GatedFactorFields, adapter
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
@@ -23,16 +23,17 @@ ACTIVATION_DOC = (
 )
 
 
-class DenseFields(PartFields):
+class DenseFields(PartFields, frozen=True, kw_only=True):
     """Fields that both dense feed-forwards have."""
 
     gated: ClassVar[bool]
-    width: Size = Field(description="Channels between the matrices.")
-    activation: Activation | LearnedActivation = Field(
-        description=f"{ACTIVATION_DOC} xielu: two learned slopes, one for each sign (Huang & Schlag 2024)."
-    )
-    bias: bool = Field(default=False, description="Whether every matrix has a bias.")
-    inner_norm: bool = Field(default=False, description="Whether a norm, as in norm, stands before the last matrix.")
+    width: Annotated[Size, Meta(description="Channels between the matrices.")]
+    activation: Annotated[
+        Activation | LearnedActivation,
+        Meta(description=f"{ACTIVATION_DOC} xielu: two learned slopes, one for each sign (Huang & Schlag 2024)."),
+    ]
+    bias: Annotated[bool, Meta(description="Whether every matrix has a bias.")] = False
+    inner_norm: Annotated[bool, Meta(description="Whether a norm, as in norm, stands before the last matrix.")] = False
 
     def build(self, around: Settled) -> FeedForward:
         """The feed-forward that the fields declare."""
@@ -46,23 +47,25 @@ class DenseFields(PartFields):
         )
 
 
-class MlpFields(DenseFields):
+class MlpFields(DenseFields, frozen=True, kw_only=True):
     """`ffn: {kind: mlp}`: down(activation(up(x)))."""
 
     gated = False
     kind: Literal["mlp"]
 
 
-class GatedFields(DenseFields):
+class GatedFields(DenseFields, frozen=True, kw_only=True):
     """`ffn: {kind: gated}`: down(activation(gate(x)) · up(x))."""
 
     gated = True
     kind: Literal["gated"]
-    glu: GluFields | None = Field(default=None, description="What happens around the product of the two halves.")
-    factors: GatedFactorFields | None = Field(
-        default=None, description="Constants that multiply what flows through the feed-forward."
+    glu: Annotated[GluFields | None, Meta(description="What happens around the product of the two halves.")] = None
+    factors: Annotated[
+        GatedFactorFields | None, Meta(description="Constants that multiply what flows through the feed-forward.")
+    ] = None
+    adapter_rank: Annotated[Size | None, Meta(description=ADAPTER_DOC.format(projections="gate and up together"))] = (
+        None
     )
-    adapter_rank: Size | None = Field(default=None, description=ADAPTER_DOC.format(projections="gate and up together"))
 
     def build(self, around: Settled) -> FeedForward:
         """The feed-forward that the fields declare."""
@@ -80,8 +83,7 @@ class GatedFields(DenseFields):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class FeedForward:
+class FeedForward(Struct, frozen=True):
     """A dense feed-forward of `width` channels, with or without a gate."""
 
     hidden_size: int

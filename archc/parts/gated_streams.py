@@ -6,15 +6,14 @@ From transformers 5.24, models/qwen4_exp/modeling_qwen4_exp.py, Qwen4ExpTextGate
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Size, Tensor
 
 
-class GatedStreamFields(Fields):
+class GatedStreamFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="gated"):
     """`streams: {kind: gated}`.
 
     With u the n streams, each normed by itself with a weight of its own, a branch reads the mean over streams of
@@ -22,18 +21,17 @@ class GatedStreamFields(Fields):
     n). Streams begin as copies of the embedded tokens and end as they are read, behind which no other norm stands.
     """
 
-    kind: Literal["gated"]
+    kind: ClassVar[str] = "gated"
     ends: ClassVar[int] = 1
-    count: Annotated[int, Field(gt=0, le=2**10)] = Field(description="Residual streams, all of hidden_size channels.")
-    rank: Size = Field(description="Channels between the two matrices that gate what is read.")
+    count: Annotated[int, Meta(gt=0, le=2**10, description="Residual streams, all of hidden_size channels.")]
+    rank: Annotated[Size, Meta(description="Channels between the two matrices that gate what is read.")]
 
     def build(self, hidden_size: int) -> GatedStreams:
         """The streams that the fields declare."""
         return GatedStreams(self, hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class GatedStreams:
+class GatedStreams(Struct, frozen=True):
     """`count` streams with a norm, a gate of low rank and weights for writing at every branch."""
 
     fields: GatedStreamFields

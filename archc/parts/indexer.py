@@ -6,10 +6,9 @@ themselves are not used further (transformers 5.24, models/deepseek_v32/modeling
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Keys, Settled, Size, Tensor, linear
 from archc.parts.caches import Cache, IndexCache
@@ -19,39 +18,53 @@ from archc.parts.position import Pairing
 INDEX_CONVENTION = "an indexer meets every earlier key, and the attention behind it the chosen ones"
 
 
-class IndexerFields(Fields):
+class IndexerFields(Fields, frozen=True, kw_only=True):
     """`attention.indexer`: a query meets only the keys that it chooses."""
 
-    top_k: Size = Field(description="Keys that a query keeps; blocks of keys, where block is stated.")
-    heads: Size = Field(description="Index query heads; all share one index key.")
-    head_dim: Size = Field(description="Channels of an index head.")
-    indices: Literal["own", "reused"] = Field(
-        default="own",
-        description="reused: the keys are those that the last layer before it with an indexer of its own has chosen; "
-        "nothing is computed or stored here.",
-    )
-    score: Literal["weighted_relu", "relu", "product"] = Field(
-        default="weighted_relu",
-        description="weighted_relu: the sum over heads of w·relu(q·k), with weights projected from the input; relu: "
-        "the sum of relu(q·k); product: q·k, each head choosing for its own group of query heads.",
-    )
-    key_norm: InnerNormFields | None = Field(default=None, description="A norm on index keys.")
-    query_norm: InnerNormFields | None = Field(default=None, description="A norm on index queries, per head.")
-    pairing: Pairing | None = Field(default=None, description="As position.pairing, which is the default.")
-    rotates: Literal["first", "last"] = Field(
-        default="first", description="Which channels of an index head turn, where not all of them do."
-    )
-    block: Size | None = Field(
-        default=None, description="Keys are chosen in blocks of so many neighbours, as block_score says."
-    )
-    block_score: Literal["best", "mean_key"] = Field(
-        default="best",
-        description="best: a block is as good as its best key; mean_key: it is scored once, by the mean of its keys "
-        "before their norm and rotation, when it is whole; what comes after the last whole block is always seen.",
-    )
-    local_blocks: Annotated[int, Field(ge=0, le=2**16)] = Field(
-        default=0, description="Blocks that are always among those chosen: the query's own and those just before it."
-    )
+    top_k: Annotated[Size, Meta(description="Keys that a query keeps; blocks of keys, where block is stated.")]
+    heads: Annotated[Size, Meta(description="Index query heads; all share one index key.")]
+    head_dim: Annotated[Size, Meta(description="Channels of an index head.")]
+    indices: Annotated[
+        Literal["own", "reused"],
+        Meta(
+            description="reused: the keys are those that the last layer before it with an indexer of its "
+            "own has chosen; "
+            "nothing is computed or stored here."
+        ),
+    ] = "own"
+    score: Annotated[
+        Literal["weighted_relu", "relu", "product"],
+        Meta(
+            description="weighted_relu: the sum over heads of w·relu(q·k), with weights projected from the "
+            "input; relu: "
+            "the sum of relu(q·k); product: q·k, each head choosing for its own group of query heads."
+        ),
+    ] = "weighted_relu"
+    key_norm: Annotated[InnerNormFields | None, Meta(description="A norm on index keys.")] = None
+    query_norm: Annotated[InnerNormFields | None, Meta(description="A norm on index queries, per head.")] = None
+    pairing: Annotated[Pairing | None, Meta(description="As position.pairing, which is the default.")] = None
+    rotates: Annotated[
+        Literal["first", "last"], Meta(description="Which channels of an index head turn, where not all of them do.")
+    ] = "first"
+    block: Annotated[
+        Size | None, Meta(description="Keys are chosen in blocks of so many neighbours, as block_score says.")
+    ] = None
+    block_score: Annotated[
+        Literal["best", "mean_key"],
+        Meta(
+            description="best: a block is as good as its best key; mean_key: it is scored once, by the mean "
+            "of its keys "
+            "before their norm and rotation, when it is whole; what comes after the last whole block is always seen."
+        ),
+    ] = "best"
+    local_blocks: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**16,
+            description="Blocks that are always among those chosen: the query's own and those just before it.",
+        ),
+    ] = 0
 
     def build(self, around: Settled, query_width: int) -> Indexer:
         """The indexer that the fields declare; its queries are projected from `query_width` channels."""
@@ -65,8 +78,7 @@ class IndexerFields(Fields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Indexer:
+class Indexer(Struct, frozen=True):
     """Index heads over one index key per position."""
 
     fields: IndexerFields

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from archc.parts.attention_sections import GateFields, Sinks
 from archc.parts.base import (
@@ -37,58 +37,70 @@ from archc.parts.scaling import YarnScaling
 LatentProjection = Literal["q", "q_down", "q_up", "kv_down", "kv_up", "o"]
 
 
-class LatentGateFields(GateFields):
+class LatentGateFields(GateFields, frozen=True, kw_only=True):
     """`attention.gate` of latent attention."""
 
-    source: Literal["input", "latent"] = Field(
-        default="input", description="What the gate is projected from: the layer's input, or what queries are made of."
-    )
+    source: Annotated[
+        Literal["input", "latent"],
+        Meta(description="What the gate is projected from: the layer's input, or what queries are made of."),
+    ] = "input"
 
 
-class LatentFields(PartFields):
+class LatentFields(PartFields, frozen=True, kw_only=True):
     """`attention: {kind: mla}`."""
 
     kind: Literal["mla"]
-    heads: Size = Field(description="Heads, each with keys and values of its own, made of the latent.")
-    q_rank: Size | None = Field(
-        default=None, description="Channels of the latent of queries; projected from the input directly unless stated."
-    )
-    kv_rank: Size = Field(description="Channels of the latent of keys and values. The cache grows with it.")
-    nope_dim: Size = Field(description="Channels of a query or key that are made of the latent and never turn.")
-    rope_dim: Size = Field(
-        description="Channels of a query or key by which positions act. Keys share one, beside the latent in the cache."
-    )
-    value_dim: Size = Field(description="Channels of a value.")
-    bias: Literal["none"] | Annotated[tuple[LatentProjection, ...], Field(strict=False, min_length=1)] = Field(
-        default="none",
-        description="Projections with a bias: none, or a list of q (direct), q_down and q_up (into and out of the "
-        "latent), kv_down, kv_up, o.",
-    )
-    scale: Positive | None = Field(
-        default=None,
-        description="Multiplies query-key products; (nope_dim + rope_dim)^-0.5 unless stated, times the square of "
-        "0.1·mscale_all_dim·ln(factor) + 1 where yarn states mscale_all_dim.",
-    )
-    window: Size | None = Field(
-        default=None, description="Positions that a query sees, its own included; all earlier ones unless stated."
-    )
-    latent_norm: InnerNormFields = Field(
-        default=InnerNormFields(), description="The norm of both latents, before keys, values and queries are made."
-    )
-    rope_key_norm: InnerNormFields | None = Field(
-        default=None, description="A norm on the shared rotary key, before it turns."
-    )
-    q_latent_scale: Positive | None = Field(default=None, description="Multiplies the normed latent of queries.")
-    kv_latent_scale: Positive | None = Field(
-        default=None, description="Multiplies the normed latent of keys and values."
-    )
-    q_latent: Literal["normed", "normed_and_raw"] = Field(
-        default="normed",
-        description="What queries are made of: the normed latent, or it and the latent itself, side by side.",
-    )
-    sinks: Sinks = Field(default="none", description="A learned logit per head that takes weight from all keys.")
-    gate: LatentGateFields | None = Field(default=None, description="A learned factor on the output of the heads.")
-    indexer: IndexerFields | None = Field(default=None, description="Chooses the keys that a query meets.")
+    heads: Annotated[Size, Meta(description="Heads, each with keys and values of its own, made of the latent.")]
+    q_rank: Annotated[
+        Size | None,
+        Meta(description="Channels of the latent of queries; projected from the input directly unless stated."),
+    ] = None
+    kv_rank: Annotated[Size, Meta(description="Channels of the latent of keys and values. The cache grows with it.")]
+    nope_dim: Annotated[
+        Size, Meta(description="Channels of a query or key that are made of the latent and never turn.")
+    ]
+    rope_dim: Annotated[
+        Size,
+        Meta(
+            description="Channels of a query or key by which positions act. Keys share one, beside the "
+            "latent in the cache."
+        ),
+    ]
+    value_dim: Annotated[Size, Meta(description="Channels of a value.")]
+    bias: Annotated[
+        Literal["none"] | Annotated[tuple[LatentProjection, ...], Meta(min_length=1)],
+        Meta(
+            description="Projections with a bias: none, or a list of q (direct), q_down and q_up (into and out of the "
+            "latent), kv_down, kv_up, o."
+        ),
+    ] = "none"
+    scale: Annotated[
+        Positive | None,
+        Meta(
+            description="Multiplies query-key products; (nope_dim + rope_dim)^-0.5 unless stated, times the square of "
+            "0.1·mscale_all_dim·ln(factor) + 1 where yarn states mscale_all_dim."
+        ),
+    ] = None
+    window: Annotated[
+        Size | None, Meta(description="Positions that a query sees, its own included; all earlier ones unless stated.")
+    ] = None
+    latent_norm: Annotated[
+        InnerNormFields, Meta(description="The norm of both latents, before keys, values and queries are made.")
+    ] = InnerNormFields()
+    rope_key_norm: Annotated[
+        InnerNormFields | None, Meta(description="A norm on the shared rotary key, before it turns.")
+    ] = None
+    q_latent_scale: Annotated[Positive | None, Meta(description="Multiplies the normed latent of queries.")] = None
+    kv_latent_scale: Annotated[
+        Positive | None, Meta(description="Multiplies the normed latent of keys and values.")
+    ] = None
+    q_latent: Annotated[
+        Literal["normed", "normed_and_raw"],
+        Meta(description="What queries are made of: the normed latent, or it and the latent itself, side by side."),
+    ] = "normed"
+    sinks: Annotated[Sinks, Meta(description="A learned logit per head that takes weight from all keys.")] = "none"
+    gate: Annotated[LatentGateFields | None, Meta(description="A learned factor on the output of the heads.")] = None
+    indexer: Annotated[IndexerFields | None, Meta(description="Chooses the keys that a query meets.")] = None
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Positions fit the rotary channels, and biases and inputs name what there is."""
@@ -141,8 +153,7 @@ def _yarn_square(position: Fields | None) -> float:
     return (0.1 * scaling.mscale_all_dim * math.log(scaling.factor) + 1) ** 2
 
 
-@dataclass(frozen=True, slots=True)
-class LatentAttention:
+class LatentAttention(Struct, frozen=True):
     """Attention of `heads` queries over keys and values that are made of a latent."""
 
     fields: LatentFields

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
 from archc.parts.caches import Cache, StateCache
@@ -14,17 +13,19 @@ from archc.parts.norm import Norm
 from archc.parts.recurrent import InnerNormFields, Recurrent, projection
 
 
-class LightningFields(PartFields):
+class LightningFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: lightning}`: the output of all heads is normed, then multiplied by a sigmoid gate."""
 
     kind: Literal["lightning"]
-    heads: Size = Field(description="Heads. Their rates of decay fall with head and depth, and are stored.")
-    head_dim: Size = Field(description="Channels of a query, of a key and of a value head.")
-    activation: Activation = Field(description=f"On queries, keys and values. {ACTIVATION_DOC}")
-    chunk: Size = Field(description="Positions that are computed at once; checkpoints hold the decays within a chunk.")
-    output_norm: InnerNormFields = Field(
-        default=InnerNormFields(), description="The norm over the output of all heads, before the gate."
-    )
+    heads: Annotated[Size, Meta(description="Heads. Their rates of decay fall with head and depth, and are stored.")]
+    head_dim: Annotated[Size, Meta(description="Channels of a query, of a key and of a value head.")]
+    activation: Annotated[Activation, Meta(description=f"On queries, keys and values. {ACTIVATION_DOC}")]
+    chunk: Annotated[
+        Size, Meta(description="Positions that are computed at once; checkpoints hold the decays within a chunk.")
+    ]
+    output_norm: Annotated[
+        InnerNormFields, Meta(description="The norm over the output of all heads, before the gate.")
+    ] = InnerNormFields()
 
     def build(self, around: Settled) -> Lightning:
         """The mixer that the fields declare."""
@@ -38,8 +39,7 @@ class LightningFields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Lightning(Recurrent):
+class Lightning(Recurrent, frozen=True):
     """`heads` states of [head_dim, head_dim] numbers."""
 
     hidden_size: int

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Keys, PartFields, Settled, Tensor, linear
 
 
-class LinearMapFields(PartFields):
+class LinearMapFields(PartFields, frozen=True, kw_only=True):
     """`ffn: {kind: linear}`: one matrix from the stream's width to itself."""
 
     kind: Literal["linear"]
-    bias: bool = Field(default=False, description="Whether the matrix has a bias.")
+    bias: Annotated[bool, Meta(description="Whether the matrix has a bias.")] = False
 
     def build(self, around: Settled) -> LinearMap:
         """The layer that the fields declare."""
         return LinearMap(around.hidden_size, self.bias)
 
 
-@dataclass(frozen=True, slots=True)
-class LinearMap:
+class LinearMap(Struct, frozen=True):
     """A matrix [hidden_size, hidden_size]."""
 
     hidden_size: int

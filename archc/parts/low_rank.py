@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor, linear
 from archc.parts.norm import Norm
 
 
-class LowRankFields(PartFields):
+class LowRankFields(PartFields, frozen=True, kw_only=True):
     """`ffn: {kind: low_rank}`: up(down(x)), without anything between them."""
 
     kind: Literal["low_rank"]
-    rank: Size = Field(description="Channels between the matrices.")
-    output_norm: bool = Field(default=False, description="Whether a norm, as in norm, stands behind the matrices.")
-    skip: bool = Field(default=False, description="Whether x is added to what they (and the norm) put out.")
+    rank: Annotated[Size, Meta(description="Channels between the matrices.")]
+    output_norm: Annotated[bool, Meta(description="Whether a norm, as in norm, stands behind the matrices.")] = False
+    skip: Annotated[bool, Meta(description="Whether x is added to what they (and the norm) put out.")] = False
 
     def build(self, around: Settled) -> LowRank:
         """The branch that the fields declare."""
@@ -25,8 +24,7 @@ class LowRankFields(PartFields):
         return LowRank(around.hidden_size, self.rank, norm, self.skip)
 
 
-@dataclass(frozen=True, slots=True)
-class LowRank:
+class LowRank(Struct, frozen=True):
     """Two matrices, [rank, hidden_size] and [hidden_size, rank]."""
 
     hidden_size: int

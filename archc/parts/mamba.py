@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvCache, StateCache
@@ -15,23 +14,24 @@ from archc.parts.norm import Norm
 from archc.parts.recurrent import InnerNormFields, Recurrent, convolution, projection, vector
 
 
-class MambaFields(PartFields):
+class MambaFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: mamba}`."""
 
     kind: Literal["mamba"]
-    width: Size = Field(description="Channels of the scan, and of the gate beside it.")
-    state: Size = Field(description="Numbers that every channel remembers.")
-    rank: Size = Field(description="Channels through which the time steps of all channels are made.")
-    kernel: Size = Field(description="Positions that the causal convolution before the scan sees.")
-    heads: Size = Field(
-        default=1, description="Equal groups of channels, each with time steps, B and C made of its own channels alone."
-    )
-    activation: Activation = Field(default="silu", description=f"After the convolution. {ACTIVATION_DOC}")
-    bias: bool = Field(default=False, description="Whether the projections into and out of the mixer have a bias.")
-    conv_bias: bool = Field(default=True, description="Whether the convolution has a bias.")
-    inner_norm: InnerNormFields | None = Field(
-        default=None, description="Norms on the low-rank time steps, on B and on C."
-    )
+    width: Annotated[Size, Meta(description="Channels of the scan, and of the gate beside it.")]
+    state: Annotated[Size, Meta(description="Numbers that every channel remembers.")]
+    rank: Annotated[Size, Meta(description="Channels through which the time steps of all channels are made.")]
+    kernel: Annotated[Size, Meta(description="Positions that the causal convolution before the scan sees.")]
+    heads: Annotated[
+        Size,
+        Meta(description="Equal groups of channels, each with time steps, B and C made of its own channels alone."),
+    ] = 1
+    activation: Annotated[Activation, Meta(description=f"After the convolution. {ACTIVATION_DOC}")] = "silu"
+    bias: Annotated[bool, Meta(description="Whether the projections into and out of the mixer have a bias.")] = False
+    conv_bias: Annotated[bool, Meta(description="Whether the convolution has a bias.")] = True
+    inner_norm: Annotated[
+        InnerNormFields | None, Meta(description="Norms on the low-rank time steps, on B and on C.")
+    ] = None
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Heads are equal."""
@@ -62,8 +62,7 @@ class MambaFields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Mamba(Recurrent):
+class Mamba(Recurrent, frozen=True):
     """A scan of `width` channels with `state` numbers each, `heads` groups of channels apart from each other."""
 
     hidden_size: int

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Fields, Finding, Keys, PartFields, Positive, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvCache, StateCache
@@ -15,49 +14,54 @@ from archc.parts.norm import Norm
 from archc.parts.recurrent import InnerNormFields, Recurrent, convolution, projection, vector
 
 
-class Mamba2FactorFields(Fields):
+class Mamba2FactorFields(Fields, frozen=True, kw_only=True):
     """`mixer.factors` of mamba2: constants that multiply what flows through the mixer."""
 
-    input: Positive = Field(default=1.0, description="On what the mixer reads.")
-    gate: Positive = Field(default=1.0, description="On the projected gate.")
-    x: Positive = Field(default=1.0, description="On the projected x.")
-    b: Positive = Field(default=1.0, description="On the projected B.")
-    c: Positive = Field(default=1.0, description="On the projected C.")
-    dt: Positive = Field(default=1.0, description="On the projected time steps.")
-    output: Positive = Field(default=1.0, description="On what the mixer puts out.")
+    input: Annotated[Positive, Meta(description="On what the mixer reads.")] = 1.0
+    gate: Annotated[Positive, Meta(description="On the projected gate.")] = 1.0
+    x: Annotated[Positive, Meta(description="On the projected x.")] = 1.0
+    b: Annotated[Positive, Meta(description="On the projected B.")] = 1.0
+    c: Annotated[Positive, Meta(description="On the projected C.")] = 1.0
+    dt: Annotated[Positive, Meta(description="On the projected time steps.")] = 1.0
+    output: Annotated[Positive, Meta(description="On what the mixer puts out.")] = 1.0
 
 
-class OutputNormFields(InnerNormFields):
+class OutputNormFields(InnerNormFields, frozen=True, kw_only=True):
     """`mixer.output_norm` of mamba2: a norm on the heads' output, beside the gate silu(z)."""
 
-    order: Literal["after_gate", "before_gate"] = Field(
-        default="after_gate", description="Whether the gate multiplies what is normed, or what has been normed."
-    )
+    order: Annotated[
+        Literal["after_gate", "before_gate"],
+        Meta(description="Whether the gate multiplies what is normed, or what has been normed."),
+    ] = "after_gate"
 
 
-class Mamba2Fields(PartFields):
+class Mamba2Fields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: mamba2}`."""
 
     kind: Literal["mamba2"]
-    heads: Size = Field(description="Heads, each with one decay.")
-    head_dim: Size = Field(description="Channels of a head.")
-    groups: Size = Field(default=1, description="Groups of heads that share B and C; norms work in these groups too.")
-    state: Size = Field(description="Numbers that every channel remembers.")
-    kernel: Size = Field(description="Positions that the causal convolution on x, B and C sees.")
-    activation: Activation = Field(default="silu", description=f"After the convolution. {ACTIVATION_DOC}")
-    bias: bool = Field(default=False, description="Whether the projection into the mixer has a bias.")
-    output_bias: bool = Field(default=False, description="Whether the projection out of the mixer has a bias.")
-    conv_bias: bool = Field(default=True, description="Whether the convolution has a bias.")
-    output_norm: OutputNormFields | None = Field(default=None, description="A norm on the heads' output, in groups.")
-    dt_min: Annotated[float, Field(ge=0)] = Field(
-        default=0.0,
-        description="Time steps are raised to this. Transformers does so when it reads many tokens, not for a single "
-        "one.",
-    )
-    dt_max: Positive | None = Field(default=None, description="Time steps are lowered to this, as for dt_min.")
-    factors: Mamba2FactorFields = Field(
-        default=Mamba2FactorFields(), description="Constants that multiply what flows through the mixer."
-    )
+    heads: Annotated[Size, Meta(description="Heads, each with one decay.")]
+    head_dim: Annotated[Size, Meta(description="Channels of a head.")]
+    groups: Annotated[Size, Meta(description="Groups of heads that share B and C; norms work in these groups too.")] = 1
+    state: Annotated[Size, Meta(description="Numbers that every channel remembers.")]
+    kernel: Annotated[Size, Meta(description="Positions that the causal convolution on x, B and C sees.")]
+    activation: Annotated[Activation, Meta(description=f"After the convolution. {ACTIVATION_DOC}")] = "silu"
+    bias: Annotated[bool, Meta(description="Whether the projection into the mixer has a bias.")] = False
+    output_bias: Annotated[bool, Meta(description="Whether the projection out of the mixer has a bias.")] = False
+    conv_bias: Annotated[bool, Meta(description="Whether the convolution has a bias.")] = True
+    output_norm: Annotated[OutputNormFields | None, Meta(description="A norm on the heads' output, in groups.")] = None
+    dt_min: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Time steps are raised to this. Transformers does so when it reads many tokens, not "
+            "for a single "
+            "one.",
+        ),
+    ] = 0.0
+    dt_max: Annotated[Positive | None, Meta(description="Time steps are lowered to this, as for dt_min.")] = None
+    factors: Annotated[
+        Mamba2FactorFields, Meta(description="Constants that multiply what flows through the mixer.")
+    ] = Mamba2FactorFields()
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Groups are equal."""
@@ -92,8 +96,7 @@ class Mamba2Fields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Mamba2(Recurrent):
+class Mamba2(Recurrent, frozen=True):
     """`heads` states of [head_dim, state] numbers; `groups` of heads share B and C."""
 
     hidden_size: int

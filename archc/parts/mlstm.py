@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Positive, Settled, Size, Tensor
 from archc.parts.caches import Cache, StateCache
@@ -13,20 +12,20 @@ from archc.parts.norm import Norm
 from archc.parts.recurrent import Recurrent, projection
 
 
-class MlstmFields(PartFields):
+class MlstmFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: mlstm}`: the heads' output passes through a layernorm per head, then a sigmoid gate."""
 
     kind: Literal["mlstm"]
-    heads: Size = Field(description="Heads, each with one input and one forget gate.")
-    key_dim: Size = Field(description="Channels of a query and of a key head.")
-    value_dim: Size = Field(description="Channels of a value head.")
-    bias: bool = Field(
-        default=False, description="Whether all projections have a bias; those of the two gates per head always have."
-    )
-    gate_softcap: Positive | None = Field(
-        default=None, description="Input and forget gates become softcap·tanh(gate / softcap) first."
-    )
-    eps: Positive = Field(default=1e-6, description="Added to the normaliser of the memory's answer.")
+    heads: Annotated[Size, Meta(description="Heads, each with one input and one forget gate.")]
+    key_dim: Annotated[Size, Meta(description="Channels of a query and of a key head.")]
+    value_dim: Annotated[Size, Meta(description="Channels of a value head.")]
+    bias: Annotated[
+        bool, Meta(description="Whether all projections have a bias; those of the two gates per head always have.")
+    ] = False
+    gate_softcap: Annotated[
+        Positive | None, Meta(description="Input and forget gates become softcap·tanh(gate / softcap) first.")
+    ] = None
+    eps: Annotated[Positive, Meta(description="Added to the normaliser of the memory's answer.")] = 1e-6
 
     def build(self, around: Settled) -> Mlstm:
         """The mixer that the fields declare."""
@@ -43,8 +42,7 @@ class MlstmFields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Mlstm(Recurrent):
+class Mlstm(Recurrent, frozen=True):
     """`heads` memories of [key_dim, value_dim] numbers, with a normaliser of key_dim numbers and an exponent each."""
 
     hidden_size: int

@@ -6,17 +6,16 @@ From transformers 5.24, models/qwen4_exp/modeling_qwen4_exp.py, Qwen4ExpTextPLEL
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ReachCache
 from archc.parts.recurrent import convolution, projection
 
 
-class NgramFields(PartFields):
+class NgramFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: ngram}`.
 
     The last 2, 3, … up to `order` tokens are each hashed by `heads` functions, and the rows found are put side by side:
@@ -28,14 +27,14 @@ class NgramFields(PartFields):
 
     reads_streams = True
     kind: Literal["ngram"]
-    order: Annotated[int, Field(ge=2, le=64)] = Field(description="Tokens of the longest n-gram.")
-    heads: Size = Field(description="Hash functions for the n-grams of each length.")
-    rows: Size = Field(description="Rows of the table, of all hash functions together.")
-    width: Size = Field(description="Channels of all rows that a token finds, side by side.")
-    kernel: Size = Field(description="Taps of the convolution, which are `order` positions apart.")
-    boundary: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="Id of a token over which no n-gram reaches back."
-    )
+    order: Annotated[int, Meta(ge=2, le=64, description="Tokens of the longest n-gram.")]
+    heads: Annotated[Size, Meta(description="Hash functions for the n-grams of each length.")]
+    rows: Annotated[Size, Meta(description="Rows of the table, of all hash functions together.")]
+    width: Annotated[Size, Meta(description="Channels of all rows that a token finds, side by side.")]
+    kernel: Annotated[Size, Meta(description="Taps of the convolution, which are `order` positions apart.")]
+    boundary: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Id of a token over which no n-gram reaches back.")
+    ] = None
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """All hash functions find rows of equal width."""
@@ -54,8 +53,7 @@ class NgramFields(PartFields):
         return Ngram(self, around.hidden_size, around.input_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Ngram:
+class Ngram(Struct, frozen=True):
     """A table of hashed n-grams, a key for every stream, one value, and a convolution over all streams."""
 
     fields: NgramFields

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Positive, Size, Tensor, linear
 
@@ -14,45 +13,56 @@ WeightConvention = Literal["plain", "one_plus", "none"]
 Placement = Literal["pre", "post", "sandwich", "parallel", "parallel_separate", "post_sum"]
 
 
-class NormFields(Fields):
+class NormFields(Fields, frozen=True, kw_only=True):
     """`norm:` of a spec."""
 
-    kind: NormKind = Field(
-        description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm subtracts the mean too "
-        "(Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent. l2 divides by the "
-        "length of the vector."
-    )
-    eps: Positive = Field(description="Added to the mean square (or the variance) before the square root.")
-    weight: WeightConvention = Field(
-        default="plain",
-        description="How the stored weight acts: plain multiplies by w, one_plus by (1 + w), none stores no weight.",
-    )
-    bias: bool = Field(default=False, description="Whether a stored shift is added after the weight.")
-    placement: Placement = Field(
-        default="pre",
-        description="pre: before each branch; post: on the branch output, before it is added; sandwich: both; "
-        "parallel: attention and feed-forward read the same normed input and are added together; parallel_separate: "
-        "the same, each behind a norm of its own; post_sum: on the sum of stream and branch (Vaswani et al. 2017).",
-    )
+    kind: Annotated[
+        NormKind,
+        Meta(
+            description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm "
+            "subtracts the mean too "
+            "(Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent. l2 divides by the "
+            "length of the vector."
+        ),
+    ]
+    eps: Annotated[Positive, Meta(description="Added to the mean square (or the variance) before the square root.")]
+    weight: Annotated[
+        WeightConvention,
+        Meta(
+            description="How the stored weight acts: plain multiplies by w, one_plus by (1 + w), none stores no weight."
+        ),
+    ] = "plain"
+    bias: Annotated[bool, Meta(description="Whether a stored shift is added after the weight.")] = False
+    placement: Annotated[
+        Placement,
+        Meta(
+            description="pre: before each branch; post: on the branch output, before it is added; sandwich: both; "
+            "parallel: attention and feed-forward read the same normed input and are added together; "
+            "parallel_separate: "
+            "the same, each behind a norm of its own; post_sum: on the sum of stream and branch (Vaswani et al. 2017)."
+        ),
+    ] = "pre"
 
-    gate_rank: Size | None = Field(
-        default=None,
-        description="y, what is normed, becomes y·sigmoid(up(silu(down(y)))), by matrices with this many channels "
-        "between them.",
-    )
+    gate_rank: Annotated[
+        Size | None,
+        Meta(
+            description="y, what is normed, becomes y·sigmoid(up(silu(down(y)))), by matrices with this many channels "
+            "between them."
+        ),
+    ] = None
 
     def build(self, size: int) -> Norm:
         """The norm that the fields declare, over `size` channels."""
         return Norm(self.kind, size, self.eps, self.weight, self.bias, self.gate_rank)
 
 
-class InnerNormFields(Fields):
+class InnerNormFields(Fields, frozen=True, kw_only=True):
     """A norm inside a part. What it does not state, it takes from `norm`."""
 
-    kind: NormKind | None = Field(default=None, description="As norm.kind, which is the default.")
-    eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
-    weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
-    bias: bool | None = Field(default=None, description="As norm.bias, which is the default.")
+    kind: Annotated[NormKind | None, Meta(description="As norm.kind, which is the default.")] = None
+    eps: Annotated[Positive | None, Meta(description="As norm.eps, which is the default.")] = None
+    weight: Annotated[WeightConvention | None, Meta(description="As norm.weight, which is the default.")] = None
+    bias: Annotated[bool | None, Meta(description="As norm.bias, which is the default.")] = None
 
     def build(self, norm: NormFields, size: int) -> Norm:
         """The norm over `size` channels; what the fields leave open is as in `norm`."""
@@ -65,8 +75,7 @@ class InnerNormFields(Fields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(Struct, frozen=True):
     """A norm over the last dimension, of `size` channels."""
 
     kind: NormKind

@@ -6,15 +6,14 @@ The passes themselves are layers, written out in the pattern, whose branches sha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Protocol
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Size, Tensor, linear
 
-Times = Annotated[int, Field(gt=0, le=10_000)]
-First = Annotated[int, Field(ge=0, le=10_000)]
+Times = Annotated[int, Meta(gt=0, le=10_000)]
+First = Annotated[int, Meta(ge=0, le=10_000)]
 
 
 class Passes(Protocol):
@@ -31,17 +30,17 @@ class Passes(Protocol):
         """Operations per token in matrix products, of all passes together."""
 
 
-class RestartFields(Fields):
+class RestartFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="restart"):
     """`passes: {kind: restart}`.
 
     Before every pass through the band of layers, the first one included, x becomes norm(x) + norm(y), y being the
     stream as it first came to the band (transformers 5.24, models/dory/modeling_dory.py, DoryModel.forward).
     """
 
-    kind: Literal["restart"]
-    first: First = Field(description="Number of the first layer of the band.")
-    layers: Times = Field(description="Layers of the band.")
-    times: Times = Field(description="Passes through it, each of which the pattern writes out.")
+    kind: ClassVar[str] = "restart"
+    first: Annotated[First, Meta(description="Number of the first layer of the band.")]
+    layers: Annotated[Times, Meta(description="Layers of the band.")]
+    times: Annotated[Times, Meta(description="Passes through it, each of which the pattern writes out.")]
 
     def build(self, hidden_size: int) -> Restart:
         """What the fields declare."""
@@ -49,8 +48,7 @@ class RestartFields(Fields):
         return Restart()
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Struct, frozen=True):
     """Sums of normed streams."""
 
     kind = "restart"
@@ -64,7 +62,7 @@ class Restart:
         return 0
 
 
-class AlternationFields(Fields):
+class AlternationFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="alternation"):
     """`passes: {kind: alternation}`.
 
     There are two stacks, each with a state of its own. The slow state begins as the embedded token, the fast one as a
@@ -73,17 +71,16 @@ class AlternationFields(Fields):
     slow one (transformers 5.24, models/hrm_text/modeling_hrm_text.py, HrmTextModel.forward).
     """
 
-    kind: Literal["alternation"]
-    layers: Times = Field(description="Layers of a stack.")
-    fast: Times = Field(description="Passes through the fast stack before each through the slow one.")
+    kind: ClassVar[str] = "alternation"
+    layers: Annotated[Times, Meta(description="Layers of a stack.")]
+    fast: Annotated[Times, Meta(description="Passes through the fast stack before each through the slow one.")]
 
     def build(self, hidden_size: int) -> Alternation:
         """What the fields declare."""
         return Alternation(hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Alternation:
+class Alternation(Struct, frozen=True):
     """Two stacks that take turns."""
 
     hidden_size: int
@@ -99,7 +96,7 @@ class Alternation:
         return 0
 
 
-class MessageFields(Fields):
+class MessageFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="messages"):
     """`passes: {kind: messages}`.
 
     Every pass begins with the stream as it first came to the band. From the second on, what a layer's queries, keys,
@@ -108,19 +105,18 @@ class MessageFields(Fields):
     the pass before has put aside and put out, each normed without weight (transformers 5.24, models/inkling2_loop).
     """
 
-    kind: Literal["messages"]
-    first: First = Field(description="Number of the first layer of the band.")
-    layers: Times = Field(description="Layers of the band.")
-    times: Times = Field(description="Passes through it, each of which the pattern writes out.")
-    rank: Size = Field(description="Channels from which f and g are projected.")
+    kind: ClassVar[str] = "messages"
+    first: Annotated[First, Meta(description="Number of the first layer of the band.")]
+    layers: Annotated[Times, Meta(description="Layers of the band.")]
+    times: Annotated[Times, Meta(description="Passes through it, each of which the pattern writes out.")]
+    rank: Annotated[Size, Meta(description="Channels from which f and g are projected.")]
 
     def build(self, hidden_size: int) -> Messages:
         """What the fields declare."""
         return Messages(self, hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
+class Messages(Struct, frozen=True):
     """Four gated messages to each layer of the band."""
 
     fields: MessageFields

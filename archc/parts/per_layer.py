@@ -8,27 +8,26 @@ models/gemma3n/modeling_gemma3n.py, Gemma3nTextModel.project_per_layer_inputs). 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Size, Tensor, linear
 from archc.parts.norm import Norm, NormFields
 
 
-class PerLayerFields(Fields):
+class PerLayerFields(Fields, frozen=True, kw_only=True):
     """`embedding.per_layer`: a vector of each token for every layer."""
 
-    width: Size = Field(description="Channels that every layer is given.")
-    rows: Size = Field(description="Rows of the second token table, each with the channels of all layers.")
+    width: Annotated[Size, Meta(description="Channels that every layer is given.")]
+    rows: Annotated[Size, Meta(description="Rows of the second token table, each with the channels of all layers.")]
 
     def build(self, hidden_size: int, layers: int, norm: NormFields) -> PerLayer:
         """The vectors that the fields declare, of a model with so many layers; `norm` is the model's."""
         return PerLayer(hidden_size, layers, self.width, self.rows, norm.build(self.width))
 
 
-@dataclass(frozen=True, slots=True)
-class PerLayer:
+class PerLayer(Struct, frozen=True):
     """A table [rows, layers · width], a projection [layers · width, hidden_size], and a norm of `width` channels."""
 
     hidden_size: int

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Finding, Positive, Size, Surroundings
 from archc.parts.scaling import (
@@ -31,27 +30,31 @@ Pairing = Literal["half", "interleaved"]
 Direction = Literal["forward", "backward"]
 
 
-class RopeFields(Fields):
+class RopeFields(Fields, frozen=True, kw_only=True):
     """`position: {kind: rope}`."""
 
     kind: Literal["rope"]
-    base: Annotated[float, Field(gt=1, lt=1e15)] = Field(description="Base of the frequencies base^(-2i/d).")
-    pairing: Pairing = Field(
-        default="half",
-        description="Which channels turn together: half pairs (i, i + d/2), interleaved pairs (2i, 2i + 1). "
-        "The weights are trained for one of them.",
-    )
-    partial: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=1.0, description="Share of each head, from its first channel, that rotates."
-    )
-    direction: Direction = Field(
-        default="forward",
-        description="forward turns a pair (a, b) to (a·cos - b·sin, b·cos + a·sin), backward the other way round. "
-        "Weights are trained for one of them.",
-    )
-    scaling: Annotated[Scaling, Field(discriminator="kind")] | None = Field(
-        default=None, description="How the frequencies are changed for contexts beyond the trained length."
-    )
+    base: Annotated[float, Meta(gt=1, lt=1e15, description="Base of the frequencies base^(-2i/d).")]
+    pairing: Annotated[
+        Pairing,
+        Meta(
+            description="Which channels turn together: half pairs (i, i + d/2), interleaved pairs (2i, 2i + 1). "
+            "The weights are trained for one of them."
+        ),
+    ] = "half"
+    partial: Annotated[
+        float, Meta(gt=0, le=1, description="Share of each head, from its first channel, that rotates.")
+    ] = 1.0
+    direction: Annotated[
+        Direction,
+        Meta(
+            description="forward turns a pair (a, b) to (a·cos - b·sin, b·cos + a·sin), backward the other way round. "
+            "Weights are trained for one of them."
+        ),
+    ] = "forward"
+    scaling: Annotated[
+        Scaling | None, Meta(description="How the frequencies are changed for contexts beyond the trained length.")
+    ] = None
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """An even number of channels turns, by a scaling that fits them."""
@@ -84,23 +87,23 @@ class RopeFields(Fields):
         return int(head_dim * self.partial)
 
 
-class NoRopeFields(Fields):
+class NoRopeFields(Fields, frozen=True, kw_only=True):
     """Positions by which no head turns."""
 
     def build(self, head_dim: int, context: int) -> None:
         """There is nothing for a mixer to apply."""
 
 
-class LearnedFields(NoRopeFields):
+class LearnedFields(NoRopeFields, frozen=True, kw_only=True):
     """`position: {kind: learned}`: a trained row per position is added to the embedding."""
 
     kind: Literal["learned"]
-    offset: Annotated[int, Field(ge=0, le=2**16)] = Field(
-        default=0, description="Rows at the start of the table that no position uses."
-    )
+    offset: Annotated[
+        int, Meta(ge=0, le=2**16, description="Rows at the start of the table that no position uses.")
+    ] = 0
 
 
-class AxialFields(NoRopeFields):
+class AxialFields(NoRopeFields, frozen=True, kw_only=True):
     """`position: {kind: axial}`: a position's rows in two trained tables, side by side, are added to the embedding.
 
     Positions fill a rectangle row by row; each of its rows has a row in the first table, each column in the second
@@ -108,9 +111,9 @@ class AxialFields(NoRopeFields):
     """
 
     kind: Literal["axial"]
-    rows: Size = Field(description="Rows of the rectangle, and of the first table.")
-    columns: Size = Field(description="Columns of the rectangle, and rows of the second table.")
-    row_width: Size = Field(description="Channels of the first table; the second has the rest of hidden_size.")
+    rows: Annotated[Size, Meta(description="Rows of the rectangle, and of the first table.")]
+    columns: Annotated[Size, Meta(description="Columns of the rectangle, and rows of the second table.")]
+    row_width: Annotated[Size, Meta(description="Channels of the first table; the second has the rest of hidden_size.")]
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Both tables have channels."""
@@ -123,29 +126,34 @@ class AxialFields(NoRopeFields):
             )
 
 
-class NoPositionFields(NoRopeFields):
+class NoPositionFields(NoRopeFields, frozen=True, kw_only=True):
     """`position: {kind: none}`: the mixer sees no positions (NoPE)."""
 
     kind: Literal["none"]
 
 
-class SinusoidalFields(NoRopeFields):
+class SinusoidalFields(NoRopeFields, frozen=True, kw_only=True):
     """`position: {kind: sinusoidal}`: fixed sines and cosines (Vaswani et al. 2017) are added to the embedding."""
 
     kind: Literal["sinusoidal"]
-    offset: Annotated[int, Field(ge=0, le=2**16)] = Field(default=0, description="Number of the first position.")
-    layout: Literal["interleaved", "blocks"] = Field(
-        default="interleaved",
-        description="interleaved: sine and cosine of a frequency are neighbours; blocks: all sines, then all cosines.",
-    )
-    slowest: Literal["open", "exact"] = Field(
-        default="open",
-        description="Frequencies over d channels: open, 10000^(-2i/d), which stops short of 1/10000; exact, "
-        "10000^(-2i/(d-2)), which ends there.",
-    )
+    offset: Annotated[int, Meta(ge=0, le=2**16, description="Number of the first position.")] = 0
+    layout: Annotated[
+        Literal["interleaved", "blocks"],
+        Meta(
+            description="interleaved: sine and cosine of a frequency are neighbours; blocks: all sines, "
+            "then all cosines."
+        ),
+    ] = "interleaved"
+    slowest: Annotated[
+        Literal["open", "exact"],
+        Meta(
+            description="Frequencies over d channels: open, 10000^(-2i/d), which stops short of 1/10000; exact, "
+            "10000^(-2i/(d-2)), which ends there."
+        ),
+    ] = "open"
 
 
-class BucketFields(NoRopeFields):
+class BucketFields(NoRopeFields, frozen=True, kw_only=True):
     """`position: {kind: buckets}`: attention logits get a learned bias per head, by buckets of distances.
 
     As in T5 (Raffel et al. 2020). All layers share the biases. Half of the buckets are for keys before the query, half
@@ -154,11 +162,11 @@ class BucketFields(NoRopeFields):
     """
 
     kind: Literal["buckets"]
-    buckets: Size = Field(description="Buckets of distances, in both directions together.")
-    max_distance: Size = Field(description="Distance from which on all are in the last bucket.")
-    segments: Annotated[int, Field(ge=0, le=2**16)] = Field(
-        default=0, description="Segments that tokens may belong to, every pair of which has a bias."
-    )
+    buckets: Annotated[Size, Meta(description="Buckets of distances, in both directions together.")]
+    max_distance: Annotated[Size, Meta(description="Distance from which on all are in the last bucket.")]
+    segments: Annotated[
+        int, Meta(ge=0, le=2**16, description="Segments that tokens may belong to, every pair of which has a bias.")
+    ] = 0
 
     @property
     def rows(self) -> int:
@@ -166,16 +174,19 @@ class BucketFields(NoRopeFields):
         return self.buckets + self.segments**2
 
 
-class AlibiFields(NoRopeFields):
+class AlibiFields(NoRopeFields, frozen=True, kw_only=True):
     """`position: {kind: alibi}`: attention logits fall with distance, by a slope per head (Press et al. 2022)."""
 
     kind: Literal["alibi"]
-    max_bias: Positive = Field(
-        default=8.0,
-        description="Head h of n has the slope 2^(-max_bias·h/n). Where n is no power of two: the m heads of the next "
-        "lower one have theirs, the rest those of the odd heads of 2m.",
-    )
-    scaled: bool = Field(default=False, description="Whether attention.scale multiplies the distances too.")
+    max_bias: Annotated[
+        Positive,
+        Meta(
+            description="Head h of n has the slope 2^(-max_bias·h/n). Where n is no power of two: the m "
+            "heads of the next "
+            "lower one have theirs, the rest those of the odd heads of 2m."
+        ),
+    ] = 8.0
+    scaled: Annotated[bool, Meta(description="Whether attention.scale multiplies the distances too.")] = False
 
 
 PositionFields = (
@@ -183,8 +194,7 @@ PositionFields = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rope:
+class Rope(Struct, frozen=True):
     """Rotary positions of a mixer: the first `rotary_dim` channels of each head turn."""
 
     base: float

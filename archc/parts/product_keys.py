@@ -7,26 +7,27 @@ rows and its columns, and the top_k best sums choose (transformers 5.24, models/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isqrt
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Finding, Keys, PartFields, Routed, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation, FeedForward
 
 
-class ProductKeyFields(PartFields):
+class ProductKeyFields(PartFields, frozen=True, kw_only=True):
     """`ffn: {kind: product_keys}`."""
 
     kind: Literal["product_keys"]
-    experts: Size = Field(description="Experts in the pool. The keys are as many as fit on a side of their square.")
-    top_k: Size = Field(description="Experts that a token uses, weighed by a softmax of their scores.")
-    renormalize: bool = Field(default=False, description="Whether weights are divided by their sum.")
-    width: Size = Field(description="Channels of the gated feed-forward.")
-    activation: Activation = Field(description=ACTIVATION_DOC)
-    bias: bool = Field(default=False, description="Whether the matrices of the gated feed-forward have biases.")
+    experts: Annotated[
+        Size, Meta(description="Experts in the pool. The keys are as many as fit on a side of their square.")
+    ]
+    top_k: Annotated[Size, Meta(description="Experts that a token uses, weighed by a softmax of their scores.")]
+    renormalize: Annotated[bool, Meta(description="Whether weights are divided by their sum.")] = False
+    width: Annotated[Size, Meta(description="Channels of the gated feed-forward.")]
+    activation: Annotated[Activation, Meta(description=ACTIVATION_DOC)]
+    bias: Annotated[bool, Meta(description="Whether the matrices of the gated feed-forward have biases.")] = False
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """A token cannot use more experts than there are."""
@@ -45,8 +46,7 @@ class ProductKeyFields(PartFields):
         return ProductKeys(around.hidden_size, self.experts, self.top_k, self.renormalize, dense)
 
 
-@dataclass(frozen=True, slots=True)
-class ProductKeys:
+class ProductKeys(Struct, frozen=True):
     """A pool of `experts` of which a token uses `top_k`, added to a dense feed-forward."""
 
     hidden_size: int

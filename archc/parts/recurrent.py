@@ -6,9 +6,9 @@ grows with the width of a layer alone (gates, activations, skips, norms) is left
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Positive, Tensor, linear
 from archc.parts.norm import Norm, NormFields, WeightConvention
@@ -18,21 +18,20 @@ CONVENTION = (
 )
 
 
-class InnerNormFields(Fields):
+class InnerNormFields(Fields, frozen=True, kw_only=True):
     """A norm inside a mixer. What it does not state, it takes from `norm`."""
 
-    eps: Positive | None = Field(default=None, description="As norm.eps, which is the default.")
-    weight: WeightConvention | None = Field(default=None, description="As norm.weight, which is the default.")
+    eps: Annotated[Positive | None, Meta(description="As norm.eps, which is the default.")] = None
+    weight: Annotated[WeightConvention | None, Meta(description="As norm.weight, which is the default.")] = None
 
     def build(self, norm: NormFields, size: int) -> Norm:
         """The norm over `size` channels; what the fields leave open is as in `norm`."""
         return Norm(norm.kind, size, self.eps or norm.eps, self.weight or norm.weight, norm.bias)
 
 
-class Recurrent:
+class Recurrent(Struct, frozen=True):
     """What every recurrent mixer answers alike: it has neither queries nor positions, and no template prints it yet."""
 
-    __slots__ = ()
     role: ClassVar[Literal["mixer"]] = "mixer"
     partial: ClassVar[None] = None
     shape: ClassVar[None] = None

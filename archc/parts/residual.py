@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Positive, Tensor
 
@@ -15,39 +14,52 @@ Carries = Literal["stream", "normed"]
 Learned = Literal["none", "stream", "both", "rate"]
 
 
-class ResidualFields(Fields):
+class ResidualFields(Fields, frozen=True, kw_only=True):
     """`residual:` of a spec: x becomes stream·x + branch·f(x)."""
 
-    stream: Positive = Field(default=1.0, description="Multiplies the residual stream at every branch.")
-    branch: Positive = Field(default=1.0, description="Multiplies a branch's output before it is added.")
-    by_depth: bool = Field(
-        default=False,
-        description="Whether, besides, the stream is multiplied by sqrt((n - 1) / n) and the output by 1 / sqrt(n), "
-        "where the branch is the n-th thing in the model to write to the stream, the embedding being the first.",
+    stream: Annotated[Positive, Meta(description="Multiplies the residual stream at every branch.")] = 1.0
+    branch: Annotated[Positive, Meta(description="Multiplies a branch's output before it is added.")] = 1.0
+    by_depth: Annotated[
+        bool,
+        Meta(
+            description="Whether, besides, the stream is multiplied by sqrt((n - 1) / n) and the output by "
+            "1 / sqrt(n), "
+            "where the branch is the n-th thing in the model to write to the stream, the embedding being the first."
+        ),
+    ] = False
+    carries: Annotated[
+        Carries, Meta(description="normed: what goes on beside the branch is its normed input, not the stream.")
+    ] = "stream"
+    target: Annotated[
+        Target,
+        Meta(
+            description="Where the output goes: stream, into the residual stream; replace_input, only the "
+            "next branch sees "
+            "it, instead of the stream; add_to_input, only the next branch sees it, added to the stream "
+            "before its norm; "
+            "layer_end, into the stream behind the last branch of the layer; other_streams, into every "
+            "stream of streams "
+            "but the first."
+        ),
+    ] = "stream"
+    float32: Annotated[bool, Meta(description="Whether the stream is kept in float32 whatever the model's type.")] = (
+        False
     )
-    carries: Carries = Field(
-        default="stream", description="normed: what goes on beside the branch is its normed input, not the stream."
-    )
-    target: Target = Field(
-        default="stream",
-        description="Where the output goes: stream, into the residual stream; replace_input, only the next branch sees "
-        "it, instead of the stream; add_to_input, only the next branch sees it, added to the stream before its norm; "
-        "layer_end, into the stream behind the last branch of the layer; other_streams, into every stream of streams "
-        "but the first.",
-    )
-    float32: bool = Field(default=False, description="Whether the stream is kept in float32 whatever the model's type.")
-    learned: Learned = Field(
-        default="none",
-        description="stream: a learned number per channel multiplies the stream at every branch; both: stream and "
-        "output each have a learned shift and then a learned factor per channel; rate: instead of the sum there is x + "
-        "|r|·(f(x) - x), with a learned rate r per channel.",
-    )
-    learned_scale: Positive = Field(
-        default=1.0, description="Multiplies what is learned, which is stored divided by it."
-    )
-    layer_scalar: bool = Field(
-        default=False, description="Whether a stored number multiplies the stream at the end of the layer."
-    )
+    learned: Annotated[
+        Learned,
+        Meta(
+            description="stream: a learned number per channel multiplies the stream at every branch; both: stream and "
+            "output each have a learned shift and then a learned factor per channel; rate: instead of the "
+            "sum there is x + "
+            "|r|·(f(x) - x), with a learned rate r per channel."
+        ),
+    ] = "none"
+    learned_scale: Annotated[
+        Positive, Meta(description="Multiplies what is learned, which is stored divided by it.")
+    ] = 1.0
+    layer_scalar: Annotated[
+        bool, Meta(description="Whether a stored number multiplies the stream at the end of the layer.")
+    ] = False
 
     def build(self, hidden_size: int) -> Residual:
         """The rule that the fields declare, for a stream of `hidden_size` channels."""
@@ -65,8 +77,7 @@ class ResidualFields(Fields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(Struct, frozen=True):
     """x becomes stream·x + branch·f(x)."""
 
     stream: float

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
+
+from msgspec import Struct
 
 from archc.parts.base import Fields, Tensor
 
 
-class ReversibleFields(Fields):
+class ReversibleFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="reversible"):
     """`streams: {kind: reversible}`.
 
     Both streams begin as the embedded tokens. The first branch of a layer reads the second and adds to the first, the
@@ -17,7 +18,7 @@ class ReversibleFields(Fields):
     the head have twice hidden_size channels (transformers 5.24, models/reformer/modeling_reformer.py).
     """
 
-    kind: Literal["reversible"]
+    kind: ClassVar[str] = "reversible"
     count: ClassVar[int] = 2
     ends: ClassVar[int] = 2
 
@@ -27,8 +28,7 @@ class ReversibleFields(Fields):
         return Reversible()
 
 
-@dataclass(frozen=True, slots=True)
-class Reversible:
+class Reversible(Struct, frozen=True):
     """Two streams, without parameters."""
 
     kind = "reversible"

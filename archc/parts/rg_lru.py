@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvTailCache, StateCache
@@ -14,14 +13,16 @@ from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.recurrent import Recurrent, convolution, projection, vector
 
 
-class RgLruFields(PartFields):
+class RgLruFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: rg_lru}`: a convolution and the recurrence, multiplied by an activated branch beside them."""
 
     kind: Literal["rg_lru"]
-    width: Size = Field(description="Channels of the recurrence, and of the branch beside it.")
-    blocks: Size = Field(description="Equal groups of channels; the gates of a channel see its own group alone.")
-    kernel: Size = Field(description="Positions that the causal convolution before the recurrence sees.")
-    activation: Activation = Field(description=f"On the branch beside the recurrence. {ACTIVATION_DOC}")
+    width: Annotated[Size, Meta(description="Channels of the recurrence, and of the branch beside it.")]
+    blocks: Annotated[
+        Size, Meta(description="Equal groups of channels; the gates of a channel see its own group alone.")
+    ]
+    kernel: Annotated[Size, Meta(description="Positions that the causal convolution before the recurrence sees.")]
+    activation: Annotated[Activation, Meta(description=f"On the branch beside the recurrence. {ACTIVATION_DOC}")]
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """Groups are equal."""
@@ -39,8 +40,7 @@ class RgLruFields(PartFields):
         return RgLru(around.hidden_size, self.width, self.blocks, self.kernel, self.activation)
 
 
-@dataclass(frozen=True, slots=True)
-class RgLru(Recurrent):
+class RgLru(Recurrent, frozen=True):
     """A number per channel, whose decay and whose input are gated by the channels of its group."""
 
     hidden_size: int

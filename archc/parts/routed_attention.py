@@ -7,10 +7,10 @@ every key/value head, so a token has top_k × kv_heads query heads. From transfo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from archc.parts.base import Finding, Heads, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.caches import Cache, FullCache
@@ -18,16 +18,16 @@ from archc.parts.position import Rope
 from archc.parts.router import RouterFields
 
 
-class RoutedAttentionFields(PartFields):
+class RoutedAttentionFields(PartFields, frozen=True, kw_only=True):
     """`attention: {kind: routed}`."""
 
     kind: Literal["routed"]
-    experts: Size = Field(description="Pairs of a query and an output projection that a token can be sent to.")
-    top_k: Size = Field(description="Pairs that a token is sent to.")
-    kv_heads: Size = Field(description="Key/value heads, and query heads of one expert.")
-    head_dim: Annotated[int, Field(gt=0, le=2**16)] = Field(description="Channels per head.")
-    router: RouterFields = Field(description="How experts are chosen, and how their outputs are weighed.")
-    bias: bool = Field(default=False, description="Whether a bias is added to the sum of the experts' outputs.")
+    experts: Annotated[Size, Meta(description="Pairs of a query and an output projection that a token can be sent to.")]
+    top_k: Annotated[Size, Meta(description="Pairs that a token is sent to.")]
+    kv_heads: Annotated[Size, Meta(description="Key/value heads, and query heads of one expert.")]
+    head_dim: Annotated[int, Meta(gt=0, le=2**16, description="Channels per head.")]
+    router: Annotated[RouterFields, Meta(description="How experts are chosen, and how their outputs are weighed.")]
+    bias: Annotated[bool, Meta(description="Whether a bias is added to the sum of the experts' outputs.")] = False
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """A token cannot use more experts than there are, and positions fit the heads."""
@@ -55,8 +55,7 @@ class RoutedAttentionFields(PartFields):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RoutedAttention:
+class RoutedAttention(Struct, frozen=True):
     """`experts` pairs of query and output projections around `kv_heads` keys and values of `head_dim` channels."""
 
     hidden_size: int

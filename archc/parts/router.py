@@ -5,38 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, structs
 
 from archc.parts.base import Fields, Finding, Positive, Size, Tensor, linear
 
 Score = Literal["softmax", "sigmoid", "sqrt_softplus"]
 Order = Literal["score_then_top_k", "top_k_then_score", "sparsemixer"]
-Small = Annotated[float, Field(ge=0, lt=1)]
+Small = Annotated[float, Meta(ge=0, lt=1)]
 
 
-class GroupFields(Fields):
+class GroupFields(Fields, frozen=True, kw_only=True):
     """`ffn.router.groups`: experts stand in groups of equal size, and only the best groups are chosen from."""
 
-    count: Size = Field(description="Groups, of equal size.")
-    chosen: Size = Field(description="Groups that a token may choose experts from.")
-    score: Literal["max", "top2_sum"] = Field(description="What a group is ranked by: its best score, or its two best.")
-    others: Literal["excluded", "zero"] = Field(
-        default="excluded",
-        description="What becomes of experts in other groups: excluded, or chosen where a score of 0 wins.",
-    )
+    count: Annotated[Size, Meta(description="Groups, of equal size.")]
+    chosen: Annotated[Size, Meta(description="Groups that a token may choose experts from.")]
+    score: Annotated[
+        Literal["max", "top2_sum"], Meta(description="What a group is ranked by: its best score, or its two best.")
+    ]
+    others: Annotated[
+        Literal["excluded", "zero"],
+        Meta(description="What becomes of experts in other groups: excluded, or chosen where a score of 0 wins."),
+    ] = "excluded"
 
 
-class RouterNetworkFields(Fields):
+class RouterNetworkFields(Fields, frozen=True, kw_only=True):
     """`ffn.router.network`: logits come of out(gelu(second(gelu(first(norm(z)))))), z being narrow(x).
 
     The norm is an rmsnorm; all but out have a bias.
     """
 
-    width: Size = Field(description="Channels of z, and between all matrices.")
-    carried: bool = Field(
-        default=False,
-        description="Whether the z of the last layer with such a router, times a learned vector, is added to z.",
-    )
+    width: Annotated[Size, Meta(description="Channels of z, and between all matrices.")]
+    carried: Annotated[
+        bool,
+        Meta(description="Whether the z of the last layer with such a router, times a learned vector, is added to z."),
+    ] = False
 
     def tensors(self, hidden_size: int, experts: int) -> Iterator[Tensor]:
         """narrow [width, hidden_size], the norm, two square matrices, out [experts, width], and the vector."""
@@ -49,54 +51,69 @@ class RouterNetworkFields(Fields):
             yield Tensor("carried", (self.width,), "router")
 
 
-class RouterFields(Fields):
+class RouterFields(Fields, frozen=True, kw_only=True):
     """`ffn.router`: how a token's experts are chosen and weighted."""
 
-    score: Score = Field(description="Turns router logits into weights; sqrt_softplus: sqrt(ln(1 + e^x)).")
-    order: Order = Field(
-        default="score_then_top_k",
-        description="score_then_top_k scores all experts and keeps the best; top_k_then_score scores the chosen alone. "
-        "With softmax and renormalize they agree. sparsemixer takes one after another, each weighed by a softmax over "
-        "the logits that jitter leaves (Liu et al. 2023).",
+    score: Annotated[Score, Meta(description="Turns router logits into weights; sqrt_softplus: sqrt(ln(1 + e^x)).")]
+    order: Annotated[
+        Order,
+        Meta(
+            description="score_then_top_k scores all experts and keeps the best; top_k_then_score scores "
+            "the chosen alone. "
+            "With softmax and renormalize they agree. sparsemixer takes one after another, each weighed by "
+            "a softmax over "
+            "the logits that jitter leaves (Liu et al. 2023)."
+        ),
+    ] = "score_then_top_k"
+    renormalize: Annotated[bool, Meta(description="Whether the chosen weights are divided by their sum.")]
+    renormalize_eps: Annotated[Small, Meta(description="Added to the sum that weights are divided by.")] = 0.0
+    renormalize_floor: Annotated[Small, Meta(description="The least that weights are divided by.")] = 0.0
+    renormalize_power: Annotated[
+        Positive, Meta(description="Weights are divided by their norm of this power; 1 is the sum.")
+    ] = 1.0
+    scale: Annotated[Positive, Meta(description="Multiplies the chosen weights, after renormalisation.")] = 1.0
+    bias: Annotated[bool, Meta(description="Whether the router's logits have a bias.")] = False
+    correction: Annotated[
+        Literal["none", "buffer", "parameter"],
+        Meta(
+            description="A stored number per expert that is added for the choice and not to the weight: to "
+            "scores, or to "
+            "logits where the chosen alone are scored. It is stored as a buffer, or as a parameter that nothing trains."
+        ),
+    ] = "none"
+    groups: Annotated[GroupFields | None, Meta(description="Groups that are chosen before the experts.")] = None
+    softcap: Annotated[
+        Positive | None, Meta(description="Router logits become softcap·tanh(logits / softcap) before they are scored.")
+    ] = None
+    jitter: Annotated[
+        Small | None,
+        Meta(description="sparsemixer leaves out logits that are further than 2·jitter, relatively, from the best."),
+    ] = None
+    norm: Annotated[
+        bool,
+        Meta(
+            description="Whether the router reads its input through an rmsnorm, with a weight and divided by "
+            "sqrt(hidden_size)."
+        ),
+    ] = False
+    expert_scale: Annotated[bool, Meta(description="Whether a learned factor per expert multiplies its weight.")] = (
+        False
     )
-    renormalize: bool = Field(description="Whether the chosen weights are divided by their sum.")
-    renormalize_eps: Small = Field(default=0.0, description="Added to the sum that weights are divided by.")
-    renormalize_floor: Small = Field(default=0.0, description="The least that weights are divided by.")
-    renormalize_power: Positive = Field(
-        default=1.0, description="Weights are divided by their norm of this power; 1 is the sum."
-    )
-    scale: Positive = Field(default=1.0, description="Multiplies the chosen weights, after renormalisation.")
-    bias: bool = Field(default=False, description="Whether the router's logits have a bias.")
-    correction: Literal["none", "buffer", "parameter"] = Field(
-        default="none",
-        description="A stored number per expert that is added for the choice and not to the weight: to scores, or to "
-        "logits where the chosen alone are scored. It is stored as a buffer, or as a parameter that nothing trains.",
-    )
-    groups: GroupFields | None = Field(default=None, description="Groups that are chosen before the experts.")
-    softcap: Positive | None = Field(
-        default=None, description="Router logits become softcap·tanh(logits / softcap) before they are scored."
-    )
-    jitter: Small | None = Field(
-        default=None,
-        description="sparsemixer leaves out logits that are further than 2·jitter, relatively, from the best.",
-    )
-    norm: bool = Field(
-        default=False,
-        description="Whether the router reads its input through an rmsnorm, with a weight and divided by "
-        "sqrt(hidden_size).",
-    )
-    expert_scale: bool = Field(default=False, description="Whether a learned factor per expert multiplies its weight.")
-    learned_scale: bool = Field(default=False, description="Whether one learned factor multiplies all weights.")
-    weighs: Literal["output", "input"] = Field(
-        default="output", description="Whether a weight multiplies what an expert returns, or what it is given."
-    )
-    network: RouterNetworkFields | None = Field(
-        default=None, description="Small network that makes the logits, instead of one matrix."
-    )
-    table: Size | None = Field(
-        default=None,
-        description="Rows of a stored table, one per token id, that names the experts of a token; scores only weigh.",
-    )
+    learned_scale: Annotated[bool, Meta(description="Whether one learned factor multiplies all weights.")] = False
+    weighs: Annotated[
+        Literal["output", "input"],
+        Meta(description="Whether a weight multiplies what an expert returns, or what it is given."),
+    ] = "output"
+    network: Annotated[
+        RouterNetworkFields | None, Meta(description="Small network that makes the logits, instead of one matrix.")
+    ] = None
+    table: Annotated[
+        Size | None,
+        Meta(
+            description="Rows of a stored table, one per token id, that names the experts of a token; "
+            "scores only weigh."
+        ),
+    ] = None
 
     def check_choice(self, experts: int, top_k: int) -> Iterator[Finding]:
         """Groups are equal, and those that are chosen hold enough of the `experts` that can be chosen."""
@@ -123,7 +140,7 @@ class RouterFields(Fields):
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
         printed = {"score", "order", "renormalize", "scale"}
-        found = [name for name, field in type(self).model_fields.items() if getattr(self, name) != field.default]
+        found = [field.name for field in structs.fields(self) if getattr(self, field.name) != field.default]
         named = [f"ffn.router.{name}" for name in found if name not in printed]
         if self.score == "sqrt_softplus":
             named.append("ffn.router.score: sqrt_softplus")

@@ -5,29 +5,27 @@ Both mix every channel of the current token with that of the token before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor, linear
 from archc.parts.caches import Cache, ConvTailCache, StateCache
 from archc.parts.recurrent import Recurrent, projection, vector
 
 
-class RwkvFields(PartFields):
+class RwkvFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: rwkv}`."""
 
     kind: Literal["rwkv"]
-    width: Size = Field(description="Channels of the recurrence.")
+    width: Annotated[Size, Meta(description="Channels of the recurrence.")]
 
     def build(self, around: Settled) -> Rwkv:
         """The mixer that the fields declare."""
         return Rwkv(around.hidden_size, self.width)
 
 
-@dataclass(frozen=True, slots=True)
-class Rwkv(Recurrent):
+class Rwkv(Recurrent, frozen=True):
     """Weighted means of values, with weights exp(k) that decay with distance."""
 
     hidden_size: int
@@ -68,19 +66,18 @@ class Rwkv(Recurrent):
         return 11 * self.width
 
 
-class ChannelMixFields(PartFields):
+class ChannelMixFields(PartFields, frozen=True, kw_only=True):
     """`ffn: {kind: channel_mix}`: sigmoid(receptance(x)) · down(relu(up(x))²), each x mixed with the token before."""
 
     kind: Literal["channel_mix"]
-    width: Size = Field(description="Channels between the matrices.")
+    width: Annotated[Size, Meta(description="Channels between the matrices.")]
 
     def build(self, around: Settled) -> ChannelMix:
         """The feed-forward that the fields declare."""
         return ChannelMix(around.hidden_size, self.width)
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelMix:
+class ChannelMix(Struct, frozen=True):
     """A feed-forward of `width` channels that also sees the token before."""
 
     hidden_size: int

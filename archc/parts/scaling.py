@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Fields, Finding, Positive, Size
 
-Factor = Annotated[float, Field(ge=1, lt=1e9)]
-Turns = Annotated[float, Field(ge=1e-9, lt=1e9)]
-Divisors = tuple[Annotated[float, Field(ge=1e-9, lt=1e9)], ...]
+Factor = Annotated[float, Meta(ge=1, lt=1e9)]
+Turns = Annotated[float, Meta(ge=1e-9, lt=1e9)]
+Divisors = tuple[Annotated[float, Meta(ge=1e-9, lt=1e9)], ...]
 _SCALING = ("position", "scaling")
 
 
-class ScalingFields(Fields):
+class ScalingFields(Fields, frozen=True, kw_only=True):
     """What all scalings answer about themselves."""
 
     length_matters: ClassVar[bool] = False
@@ -42,21 +42,21 @@ class ScalingFields(Fields):
         return 1.0
 
 
-class LinearScaling(ScalingFields):
+class LinearScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="linear"):
     """Position interpolation (Chen et al. 2023): every pair turns `factor` times slower."""
 
     original_context: ClassVar[None] = None
-    kind: Literal["linear"]
-    factor: Factor = Field(description="How many times longer the context becomes.")
+    kind: ClassVar[str] = "linear"
+    factor: Annotated[Factor, Meta(description="How many times longer the context becomes.")]
 
 
-class DynamicScaling(ScalingFields):
+class DynamicScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="dynamic"):
     """Dynamic NTK: past `original_context` the base grows with the length of the input."""
 
     length_matters = True
-    kind: Literal["dynamic"]
-    factor: Factor = Field(description="Strength of the growth of the base.")
-    original_context: Size = Field(description="Length up to which nothing changes.")
+    kind: ClassVar[str] = "dynamic"
+    factor: Annotated[Factor, Meta(description="Strength of the growth of the base.")]
+    original_context: Annotated[Size, Meta(description="Length up to which nothing changes.")]
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """The growth of the base is a power of d / (d - 2), for d channels that turn."""
@@ -64,15 +64,19 @@ class DynamicScaling(ScalingFields):
         yield from _more_than_a_pair("dynamic", rotary_dim)
 
 
-class Llama3Scaling(ScalingFields):
+class Llama3Scaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="llama3"):
     """Llama 3.1's bands: fast pairs unchanged, slow pairs slowed by `factor`, a blend between."""
 
     needs_math = True
-    kind: Literal["llama3"]
-    factor: Factor = Field(description="How much slower the slow pairs turn.")
-    original_context: Size = Field(description="Length the model was first trained at.")
-    low_freq_factor: Positive = Field(description="Pairs with fewer turns than this in original_context are slowed.")
-    high_freq_factor: Positive = Field(description="Pairs with more turns than this in original_context are unchanged.")
+    kind: ClassVar[str] = "llama3"
+    factor: Annotated[Factor, Meta(description="How much slower the slow pairs turn.")]
+    original_context: Annotated[Size, Meta(description="Length the model was first trained at.")]
+    low_freq_factor: Annotated[
+        Positive, Meta(description="Pairs with fewer turns than this in original_context are slowed.")
+    ]
+    high_freq_factor: Annotated[
+        Positive, Meta(description="Pairs with more turns than this in original_context are unchanged.")
+    ]
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """The bands are in order. Equal factors leave no pair to blend (Llama 4)."""
@@ -86,22 +90,25 @@ class Llama3Scaling(ScalingFields):
             )
 
 
-class YarnScaling(ScalingFields):
+class YarnScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="yarn"):
     """YaRN (Peng et al. 2023): a ramp over the pairs between interpolation and no change."""
 
     needs_math = True
     not_in_formula = ("attention_factor", "mscale", "mscale_all_dim", "truncate")
-    kind: Literal["yarn"]
-    factor: Factor = Field(description="How many times longer the context becomes.")
-    original_context: Size = Field(description="Length the model was first trained at.")
-    beta_fast: Turns = Field(default=32.0, description="Turns in original_context above which a pair is unchanged.")
-    beta_slow: Turns = Field(default=1.0, description="Turns in original_context below which a pair is slowed.")
-    attention_factor: Positive | None = Field(
-        default=None, description="Scales cosines and sines; by default 0.1·ln(factor) + 1, or from the mscales."
+    kind: ClassVar[str] = "yarn"
+    factor: Annotated[Factor, Meta(description="How many times longer the context becomes.")]
+    original_context: Annotated[Size, Meta(description="Length the model was first trained at.")]
+    beta_fast: Annotated[Turns, Meta(description="Turns in original_context above which a pair is unchanged.")] = 32.0
+    beta_slow: Annotated[Turns, Meta(description="Turns in original_context below which a pair is slowed.")] = 1.0
+    attention_factor: Annotated[
+        Positive | None,
+        Meta(description="Scales cosines and sines; by default 0.1·ln(factor) + 1, or from the mscales."),
+    ] = None
+    mscale: Annotated[Positive | None, Meta(description="Numerator of the attention factor (DeepSeek).")] = None
+    mscale_all_dim: Annotated[Positive | None, Meta(description="Denominator of the attention factor (DeepSeek).")] = (
+        None
     )
-    mscale: Positive | None = Field(default=None, description="Numerator of the attention factor (DeepSeek).")
-    mscale_all_dim: Positive | None = Field(default=None, description="Denominator of the attention factor (DeepSeek).")
-    truncate: bool = Field(default=True, description="Whether the ramp begins and ends at whole pairs.")
+    truncate: Annotated[bool, Meta(description="Whether the ramp begins and ends at whole pairs.")] = True
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """The ramp rises, and the stretch reaches as far as the model is meant for."""
@@ -133,19 +140,20 @@ class YarnScaling(ScalingFields):
         return log + 1
 
 
-class LongropeScaling(ScalingFields):
+class LongropeScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="longrope"):
     """LongRoPE (Ding et al. 2024): a table of factors per pair, one for short and one for long inputs."""
 
     length_matters = True
     not_in_formula = ("attention_factor", "factor")
-    kind: Literal["longrope"]
-    original_context: Annotated[Size, Field(ge=2)] = Field(description="Inputs longer than this use the long factors.")
-    short_factors: Divisors = Field(strict=False, description="One divisor per pair, for short inputs.")
-    long_factors: Divisors = Field(strict=False, description="One divisor per pair, for long inputs.")
-    factor: Factor | None = Field(default=None, description="context / original_context unless stated.")
-    attention_factor: Positive | None = Field(
-        default=None, description="Scales cosines and sines; by default sqrt(1 + ln(factor) / ln(original_context))."
-    )
+    kind: ClassVar[str] = "longrope"
+    original_context: Annotated[int, Meta(ge=2, le=2**40, description="Inputs longer than this use the long factors.")]
+    short_factors: Annotated[Divisors, Meta(description="One divisor per pair, for short inputs.")]
+    long_factors: Annotated[Divisors, Meta(description="One divisor per pair, for long inputs.")]
+    factor: Annotated[Factor | None, Meta(description="context / original_context unless stated.")] = None
+    attention_factor: Annotated[
+        Positive | None,
+        Meta(description="Scales cosines and sines; by default sqrt(1 + ln(factor) / ln(original_context))."),
+    ] = None
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """Both tables have a divisor for every pair."""
@@ -167,7 +175,7 @@ class LongropeScaling(ScalingFields):
         return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(self.original_context))
 
 
-class NtkAlphaScaling(ScalingFields):
+class NtkAlphaScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="ntk_alpha"):
     """A larger base, base·alpha^(d / (d - 2)) for d channels that turn, whatever the length.
 
     From transformers 5.24, models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py.
@@ -175,8 +183,8 @@ class NtkAlphaScaling(ScalingFields):
 
     original_context: ClassVar[None] = None
     printed = False
-    kind: Literal["ntk_alpha"]
-    alpha: Factor = Field(description="How many times slower the slowest pair turns.")
+    kind: ClassVar[str] = "ntk_alpha"
+    alpha: Annotated[Factor, Meta(description="How many times slower the slowest pair turns.")]
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """The growth of the base is a power of d / (d - 2)."""
@@ -184,7 +192,7 @@ class NtkAlphaScaling(ScalingFields):
         yield from _more_than_a_pair("ntk_alpha", rotary_dim)
 
 
-class ProportionalScaling(ScalingFields):
+class ProportionalScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="proportional"):
     """Only the fastest pairs turn, by the frequencies that they have among all pairs of the head; the rest stand still.
 
     It differs from `partial`, by which pairs are made of the leading channels alone.
@@ -192,9 +200,9 @@ class ProportionalScaling(ScalingFields):
 
     original_context: ClassVar[None] = None
     printed = False
-    kind: Literal["proportional"]
-    share: Annotated[float, Field(gt=0, le=1)] = Field(default=1.0, description="Share of the pairs that turn.")
-    factor: Factor = Field(default=1.0, description="How many times slower they turn.")
+    kind: ClassVar[str] = "proportional"
+    share: Annotated[float, Meta(gt=0, le=1, description="Share of the pairs that turn.")] = 1.0
+    factor: Annotated[Factor, Meta(description="How many times slower they turn.")] = 1.0
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """At least one pair turns."""

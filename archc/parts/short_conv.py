@@ -5,30 +5,28 @@ Source: transformers 5.24, models/lfm2/modeling_lfm2.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
 from archc.parts.caches import Cache, ConvCache
 from archc.parts.recurrent import Recurrent, convolution, projection
 
 
-class ShortConvFields(PartFields):
+class ShortConvFields(PartFields, frozen=True, kw_only=True):
     """`mixer: {kind: short_conv}`: out(c · conv(b · x)), with b, c and x projected from the input."""
 
     kind: Literal["short_conv"]
-    kernel: Size = Field(description="Positions that the causal convolution sees.")
-    bias: bool = Field(default=False, description="Whether the projections and the convolution have a bias.")
+    kernel: Annotated[Size, Meta(description="Positions that the causal convolution sees.")]
+    bias: Annotated[bool, Meta(description="Whether the projections and the convolution have a bias.")] = False
 
     def build(self, around: Settled) -> ShortConv:
         """The mixer that the fields declare."""
         return ShortConv(around.hidden_size, self.kernel, self.bias)
 
 
-@dataclass(frozen=True, slots=True)
-class ShortConv(Recurrent):
+class ShortConv(Recurrent, frozen=True):
     """A convolution over `kernel` positions, as wide as the stream."""
 
     hidden_size: int

@@ -9,14 +9,13 @@ streams themselves, side by side and divided by their root mean square, by one p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Positive, Tensor
 
-Small = Annotated[float, Field(ge=0, lt=1)]
+Small = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class Streams(Protocol):
@@ -45,35 +44,46 @@ class Streams(Protocol):
         """Those where streams begin or end."""
 
 
-class HyperConnectionFields(Fields):
+class HyperConnectionFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="hyper_connections"):
     """`streams: {kind: hyper_connections}`."""
 
-    kind: Literal["hyper_connections"]
+    kind: ClassVar[str] = "hyper_connections"
     ends: ClassVar[int] = 1
-    count: Annotated[int, Field(gt=0, le=2**10)] = Field(
-        description="Residual streams, all of hidden_size channels. They begin as copies of the embedded tokens and "
-        "end as one weighted sum."
-    )
-    mixing: Literal["none", "sinkhorn"] = Field(
-        description="How streams are mixed with one another at a branch: not at all, or by a matrix that Sinkhorn's "
-        "iteration makes doubly stochastic."
-    )
-    iterations: Annotated[int, Field(gt=0, le=10_000)] | None = Field(
-        default=None, description="Iterations of Sinkhorn's."
-    )
-    eps: Small = Field(description="Added to the weights by which a branch reads, and to sums that are divided by.")
-    write_scale: Positive = Field(
-        default=2.0, description="A branch writes to each stream by this times a sigmoid of the projection."
-    )
-    write_eps: bool = Field(default=False, description="Whether eps is added to the weights of writing, too.")
+    count: Annotated[
+        int,
+        Meta(
+            gt=0,
+            le=2**10,
+            description="Residual streams, all of hidden_size channels. They begin as copies of the "
+            "embedded tokens and "
+            "end as one weighted sum.",
+        ),
+    ]
+    mixing: Annotated[
+        Literal["none", "sinkhorn"],
+        Meta(
+            description="How streams are mixed with one another at a branch: not at all, or by a matrix "
+            "that Sinkhorn's "
+            "iteration makes doubly stochastic."
+        ),
+    ]
+    iterations: Annotated[
+        Annotated[int, Meta(gt=0, le=10_000)] | None, Meta(description="Iterations of Sinkhorn's.")
+    ] = None
+    eps: Annotated[
+        Small, Meta(description="Added to the weights by which a branch reads, and to sums that are divided by.")
+    ]
+    write_scale: Annotated[
+        Positive, Meta(description="A branch writes to each stream by this times a sigmoid of the projection.")
+    ] = 2.0
+    write_eps: Annotated[bool, Meta(description="Whether eps is added to the weights of writing, too.")] = False
 
     def build(self, hidden_size: int) -> HyperConnections:
         """The streams that the fields declare."""
         return HyperConnections(self, hidden_size)
 
 
-@dataclass(frozen=True, slots=True)
-class HyperConnections:
+class HyperConnections(Struct, frozen=True):
     """`count` streams with weights for reading, writing and mixing at every branch."""
 
     fields: HyperConnectionFields

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Surroundings, Tensor, linear
 from archc.parts.ends import EmbeddingFields
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 
 
-class TokenRowFields(PartFields):
+class TokenRowFields(PartFields, frozen=True, kw_only=True):
     """`ffn: {kind: token_row}`: out(activation(gate(x)) · v), v being the layer's vector of embedding.per_layer."""
 
     kind: Literal["token_row"]
-    activation: Activation = Field(description=ACTIVATION_DOC)
+    activation: Annotated[Activation, Meta(description=ACTIVATION_DOC)]
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """There are vectors to read."""
@@ -36,8 +35,7 @@ class TokenRowFields(PartFields):
         return TokenRow(around.hidden_size, vectors.width, self.activation)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRow:
+class TokenRow(Struct, frozen=True):
     """Two matrices, [width, hidden_size] and [hidden_size, width]."""
 
     hidden_size: int

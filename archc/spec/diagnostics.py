@@ -10,8 +10,9 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct, structs
 
 from archc.errors import ArchcError
 
@@ -31,8 +32,7 @@ class Level(StrEnum):
     """Design advice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A stretch of one line of a file: what a caret line can point at."""
 
     file: str
@@ -46,7 +46,7 @@ class Span:
     """The whole source line without its line break; empty when it is not known."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length", max(1, min(self.length, len(self.text) - self.column + 1)))
+        structs.force_setattr(self, "length", max(1, min(self.length, len(self.text) - self.column + 1)))
 
     def excerpt(self) -> tuple[str, int]:
         """Return at most EXCERPT_WIDTH characters of the line around the column, and where in them the span starts.
@@ -88,8 +88,7 @@ class Lines:
         return Span(self._file, row + 1, column + 1, end - start, line)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One thing to tell the author of a spec."""
 
     code: str

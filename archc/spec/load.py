@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, structs
 
 from archc import resources
 from archc.errors import UsageError
@@ -26,8 +27,7 @@ ENOUGH = 1000
 _LEVELS = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSpec:
+class LoadedSpec(Struct, frozen=True):
     """A spec without errors, its warnings and notes, and the text that it came from."""
 
     spec: Spec
@@ -93,7 +93,7 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
     header_node = Node({k: v for k, v in root.value.items() if k not in SECTIONS or k == "norm"}, root.span)
     header = validate(Header, header_node)
     problems = header if isinstance(header, list) else []
-    known = dict(header) if isinstance(header, Header) else well_formed(Header, header_node)
+    known = structs.asdict(header) if isinstance(header, Header) else well_formed(Header, header_node)
     pattern, names = _pattern(root, known.get("layers"), problems)
     kind_roots = {kind: _merged(root, base, kind) for kind in names}
     branches: dict[str, list[ReadBranch]] = {}

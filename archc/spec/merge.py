@@ -23,7 +23,7 @@ def merge(base: Node, change: Node, key: str = "") -> Node:
     merged = dict(base.value)
     kind = change.value.get("kind")
     if kind is not None and str(kind.value) in KINDS.get(key, ()):
-        known = fields_of(key, str(kind.value)).model_fields
+        known = fields_of(key, str(kind.value)).__struct_fields__
         merged = {name: node for name, node in merged.items() if name in known}
     for name, node in change.value.items():
         if node.value is None and name not in REMOVABLE:

@@ -10,7 +10,8 @@ implicitly: the pattern must give exactly as many layers as the spec counts.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _TOKEN = re.compile(r"\s*(?:(?P<count>[0-9]+)|(?P<name>[a-z][a-z0-9_]*)|(?P<mark>[*+,()]))")
 _MAX_DEPTH = 20
@@ -24,8 +25,7 @@ class PatternError(ValueError):
         self.offset = offset
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: str
     text: str
     offset: int

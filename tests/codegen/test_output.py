@@ -12,9 +12,8 @@ import pytest
 
 from archc.architecture import compile_spec
 from archc.codegen import generate
-from archc.files import write_stamped
 from archc.errors import IncompleteError, UsageError
-from archc.files import write_whole
+from archc.files import write_stamped, write_whole
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archc.analysis.flops import AllKeys
 from archc.analysis.report import build_report
 from archc.architecture import Architecture, compile_text
 from archc.spec.diagnostics import SpecError
@@ -116,19 +117,19 @@ def problems(*changes: str) -> list[tuple[str, str]]:
 
 
 def test_more_experts_than_there_are() -> None:
-    assert built("ffn.top_k=8", "ffn.identity={count: 2}")
+    built("ffn.top_k=8", "ffn.identity={count: 2}")
     assert problems("ffn.top_k=8") == [("E204", "top_k 8 is more than the 6 experts there are")]
 
 
 def test_groups_are_equal() -> None:
-    assert built("ffn.router.groups={count: 3, chosen: 2, score: max}")
+    built("ffn.router.groups={count: 3, chosen: 2, score: max}")
     assert problems("ffn.router.groups={count: 4, chosen: 2, score: max}") == [
         ("E204", "6 experts cannot stand in 4 equal groups")
     ]
 
 
 def test_chosen_groups_hold_enough() -> None:
-    assert built("ffn.top_k=4", "ffn.router.groups={count: 3, chosen: 2, score: max}")
+    built("ffn.top_k=4", "ffn.router.groups={count: 3, chosen: 2, score: max}")
     assert problems("ffn.top_k=5", "ffn.router.groups={count: 3, chosen: 2, score: max}") == [
         ("E204", "top_k 5 experts cannot come from 2 of 3 groups of 2")
     ]
@@ -219,7 +220,7 @@ def test_experts_for_queries_and_outputs() -> None:
     assert report["kv_cache"]["reference_elements_at_context"] == 40 * 2 * 28
     part = next(architecture.layers[0].parts())
     assert part.linear_flops() == 2 * (7 * 60 + 3 * 2 * 28 * 60 + 2 * 28 * 60)
-    assert part.mixing_flops(lambda window=None, chunk=None: 5) == 5 * 2 * 2 * (3 * 28)
+    assert part.mixing_flops(AllKeys(5)) == 5 * 2 * 2 * (3 * 28)
 
 
 def test_routed_attention_checks_its_numbers() -> None:

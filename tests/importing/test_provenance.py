@@ -213,9 +213,7 @@ def test_llama3_bands_are_read() -> None:
     }
     rope = attention_of({**QWEN3, "model_type": "llama", "rope_scaling": bands}).rope
     assert rope is not None
-    assert rope.scaling == Llama3Scaling(
-        kind="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192
-    )
+    assert rope.scaling == Llama3Scaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
 
 
 def test_quantised_is_said() -> None:

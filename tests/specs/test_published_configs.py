@@ -3,10 +3,10 @@
 Both ways: transformers' own class counts the spec's parameters, and importing the config gives the spec's model.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from archc.analysis import build_report
 from archc.architecture import Architecture, compile_spec, compile_text

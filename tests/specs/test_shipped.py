@@ -1,8 +1,10 @@
 """The shipped specs: they compile without complaint, are named as their files are, and have the published sizes."""
 
 import re
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from archc import resources
 from archc.analysis import build_report, compare_claims
@@ -147,9 +149,8 @@ def test_a_rung_swaps_what_it_is_named_for(rung: str, swapped: set[str]) -> None
         "residual": one.residual != other_one.residual,
     }
     assert {name for name, differs in found.items() if differs} == swapped
-    headers = first.spec.header, other.spec.header
-    ignored = {"name", "norm", "published"}
-    assert headers[0].model_dump(exclude=ignored) == headers[1].model_dump(exclude=ignored)
+    alike: dict[str, Any] = {"name": "", "norm": None, "published": {}}
+    assert replace(first.spec.header, **alike) == replace(other.spec.header, **alike)
 
 
 def test_shared_heads_copied_out_to_nine() -> None:
