@@ -22,6 +22,8 @@ class Params(TypedDict):
     """Everything, both ends included, but the experts that a token does not use."""
     total_without_embeddings: int
     """Without the token table, a table of positions and the head: what Kaplan et al. (2020) call N."""
+    active_without_embeddings: int
+    """Those of `active` that are not in the token table, a table of positions or the head."""
     embedding: int
     head: int
     """0 when the head is the embedding."""
@@ -72,6 +74,7 @@ def count_params(architecture: Architecture) -> Params:
         total=total,
         active=active,
         total_without_embeddings=total - groups["embedding"] - groups["head"] - groups["position"],
+        active_without_embeddings=active - groups["embedding"] - groups["head"] - groups["position"],
         embedding=groups["embedding"],
         head=groups["head"],
         attention=groups["attention"],

@@ -101,6 +101,10 @@ class Report(TypedDict):
     rope: NotRequired[RopeSection]
     limits: Limits
     fits: NotRequired[Fits]
+    undeclared: NotRequired[list[str]]
+    """What the reference does and the spec cannot say; the sizes hold all the same."""
+    notes: NotRequired[list[str]]
+    """What importing says of the config: that its text model alone is counted, that its weights are quantised."""
     layer_kinds: NotRequired[dict[str, int]]
     """Layers of each kind, where there are several; `attention` and `ffn` are those of the most common one."""
     layer_table: NotRequired[list[LayerRow]]
@@ -116,13 +120,14 @@ def build_report(
     state_dtype: str | None = None,
     layers: bool = False,
     fits: int | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Report:
     """All figures about `architecture`.
 
     `context` (positions; by default the spec's) and `batch` (sequences) size the cache and the arithmetic. `dtype`
     and `kv_dtype` are the types of weights and cache, by default the one that the spec publishes its weights in;
     `state_dtype` is that of recurrent states, by default the cache's.
-    `layers` adds the table of layers, `fits` what fits into so many bytes. Raises UsageError for a context beyond a
+    `layers` adds the table of layers, `fits` what fits into so many bytes; `notes` are passed on. Raises UsageError for a context beyond a
     learned table of positions.
     """
     length = context or architecture.context
@@ -162,6 +167,10 @@ def build_report(
     dense = typical_layer(architecture, lambda layer: layer.ffn is not None)
     if dense and (width := _ffn(dense)):
         report["ffn"] = width
+    if architecture.undeclared:
+        report["undeclared"] = list(architecture.undeclared)
+    if notes:
+        report["notes"] = list(notes)
     if moe:
         report["moe"] = moe
     if rope:

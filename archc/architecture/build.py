@@ -25,6 +25,8 @@ class Compiled(Struct, frozen=True):
     architecture: Architecture
     loaded: LoadedSpec
     diagnostics: tuple[Diagnostic, ...]
+    notes: tuple[str, ...] = ()
+    """What an import says of the config that the spec comes from."""
 
 
 def compile_spec(target: str, overrides: Sequence[str] = ()) -> Compiled:
@@ -35,7 +37,9 @@ def compile_spec(target: str, overrides: Sequence[str] = ()) -> Compiled:
     if is_source(target):
         from archc.importing.convert import import_spec
 
-        return compile_text(import_spec(target).text, target, overrides)
+        imported = import_spec(target)
+        compiled = compile_text(imported.text, f"{target}, imported", overrides)
+        return replace(compiled, notes=imported.notes)
     return _compile(load(target, overrides))
 
 

@@ -35,12 +35,13 @@ def command(source: str, output: str | None, json_target: str | None, force: boo
     from archc.architecture import compile_text
     from archc.cli.output import print_diagnostics
     from archc.importing.convert import import_spec
+    from archc.spec.diagnostics import printable
 
     imported = import_spec(source)
     compiled = compile_text(imported.text, output or "<imported>")
     print_diagnostics(compiled.diagnostics)
-    if imported.wrapper:
-        click.echo(f"the text model inside {imported.wrapper}, alone", err=True)
+    for note in imported.notes:
+        click.echo(printable(note), err=True)
     if json_target is not None:
         emit_json(_document(imported), json_target, force=force)
     if output not in (None, "-"):
@@ -61,6 +62,7 @@ def _document(imported: Imported) -> dict[str, object]:
     return {
         "spec": imported.text,
         "wrapper": imported.wrapper,
+        "notes": list(imported.notes),
         "values": [
             {"path": path, "value": leaf.value, "from": origin(leaf.keys, leaf.unstated), "keys": list(leaf.keys)}
             for path, leaf in imported.values

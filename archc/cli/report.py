@@ -38,7 +38,7 @@ def command(spec: str, overrides: tuple[str, ...], json_target: str | None, forc
 
     compiled = compile_spec(spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    report = build_report(compiled.architecture, **sizes)
+    report = build_report(compiled.architecture, notes=compiled.notes, **sizes)
     if json_target is not None:
         emit_json(report, json_target, force=force)
         return

@@ -56,7 +56,7 @@ def _numbers(goal: float, sizes: Sequence[float], *, whole: bool) -> Iterator[fl
     for size in dict.fromkeys(sizes):
         if size:
             found += (goal / size, goal * size, size / goal if goal else goal, goal - size)
-    found.append(2 * (goal - 1))
+    found += (2 * (goal - 1), 2 * goal, goal / 2)
     for power in _POWERS:
         if goal > 0:
             found.append(goal**power)

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from msgspec import Struct
+
 from archc.architecture import Architecture, Branch, Compiled, Layer
 from archc.spec.language import BranchFields, LayerFields
 
@@ -127,7 +129,7 @@ def _flat(section: object, inside: str, but: tuple[str, ...] = ()) -> Iterator[t
     for name, value in fields(section).items():
         if name in but:
             continue
-        if _names(value) is None:
+        if not isinstance(value, Struct):
             yield inside + name, value
         else:
             yield from _flat(value, f"{inside}{name}.")
@@ -139,10 +141,7 @@ def _numbers(part: object) -> dict[str, object]:
 
 
 def fields(section: object) -> dict[str, Any]:
-    """The fields of a section of the language, or of a part."""
-    return {name: getattr(section, name) for name in _names(section) or ()}
-
-
-def _names(section: object) -> Any:
-    """The names of the fields of a section; None for what is a plain value."""
-    return getattr(type(section), "__struct_fields__", None)
+    """The fields of a section of the language (and its kind, where that chooses among several), or of a part."""
+    kind = getattr(section, "kind", None)
+    found = {"kind": kind} if isinstance(kind, str) else {}
+    return found | {name: getattr(section, name) for name in getattr(section, "__struct_fields__", ())}

@@ -61,7 +61,7 @@ class Search:
         self.goal = outline(wanted)
         self.model_type = model_type
         self._known: dict[str, Attempt] = {}
-        self._fixed: frozenset[str] = frozenset()
+        self._fixed: Config = {}
 
     def attempt(self, config: Config) -> Attempt:
         """Import a config and compare."""
@@ -97,8 +97,8 @@ class Search:
 
     def run(self, bare: Config, start: Config) -> Attempt:
         """The nearest config that is found. `bare` is one that the reference reads; `start` is known to be needed."""
-        self._fixed = frozenset(start)
-        best = min(map(self.attempt, self._starts(bare, start)), key=lambda attempt: attempt.distance)
+        self._fixed = start
+        best = self._nearest(self._starts(bare))
         for _ in range(_ROUNDS):
             before = best.config
             best = self._better(best, [self._stated(best.config)])
@@ -108,14 +108,31 @@ class Search:
                 break
         return best
 
-    def _starts(self, bare: Config, start: Config) -> Iterator[Config]:
-        yield start
-        stated = {**self._stated(bare), **start}
-        yield stated
+    def _nearest(self, configs: Iterable[Config]) -> Attempt:
+        """The nearest of some configs; those behind one that is there are not looked at."""
+        best: Attempt | None = None
+        for config in configs:
+            found = self.attempt(config)
+            if best is None or found.distance < best.distance:
+                best = found
+            if not best.distance:
+                break
+        assert best is not None
+        return best
+
+    def _starts(self, bare: Config) -> Iterator[Config]:
+        """Configs to begin with: one that is read at all lies near one of them."""
+        yield self._fixed
         with suppress(ArchcError):
-            kinds = typed(resolve(copy.deepcopy(bare))[0], self.goal)
-            yield {**stated, **kinds, **start}
-            yield {**self._stated({**kinds, **start}), **start}
+            resolved, _, _ = resolve(copy.deepcopy(bare))
+            kinds = {**typed(resolved, self.goal), **self._fixed}
+            for config in (bare, {**self._stated(bare), **kinds}, {**kinds, **self._fixed}):
+                stated = {**self._stated(config), **self._fixed}
+                yield stated
+                yield from self._seeds(stated, resolved)
+
+    def _seeds(self, config: Config, resolved: Any) -> Iterator[Config]:
+        return ({**seed, **self._fixed} for seed in seeds(config, resolved, self.goal))
 
     def _traces(self, config: Config) -> tuple[Any, list[Trace]]:
         resolved, _, _ = resolve(copy.deepcopy(config))
@@ -154,7 +171,7 @@ class Search:
                 resolved, traces = self._traces(best.config)
             except ArchcError:
                 return best
-            best = self._better(best, seeds(best.config, resolved, self.goal))
+            best = self._better(best, self._seeds(best.config, resolved))
             todo = next((d for d in best.wrong if (d.path, repr(d.wanted)) not in seen), None)
             if todo is None:
                 return best

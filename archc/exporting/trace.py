@@ -90,6 +90,7 @@ class _Watched(Reading):
 
 def _open(config: Any, key: str) -> list[str]:
     """The key itself, or those that the config's class works it out from."""
+    key = getattr(config, "attribute_map", {}).get(key, key)
     own = getattr(type(config), key, None)
     if not isinstance(own, property) or own.fset or own.fget is None:
         return [key]

@@ -47,7 +47,7 @@ def _type(layer: Values) -> str:
     mixer = layer.get("mixer.kind")
     if layer.get("attention.heads"):
         if mixer:
-            return "hybrid"
+            return "hybrid_sliding" if layer.get("attention.window") else "hybrid"
         if layer.get("attention.window"):
             return "sliding_attention"
         if layer.get("attention.chunk"):

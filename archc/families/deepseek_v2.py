@@ -32,7 +32,6 @@ CONFIG: Table = {
 }
 
 
-
 def _method(o: Any) -> str:
     return "group_limited_greedy" if o.first("ffn.router.groups.count") else "greedy"
 

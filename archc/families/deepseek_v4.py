@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import activation, rope, without
 from archc.families.deepseek_v3 import EXPERTS, LATENT
 
@@ -72,4 +72,18 @@ CONFIG: Table = {
     },
 }
 
-FAMILY = Family("deepseek_v4", config=CONFIG)
+
+def _layer_types(o: Any) -> list[str]:
+    kinds = {None: "sliding_attention", True: _OVERLAPPING, False: "heavily_compressed_attention"}
+    rates = zip(o.column("attention.compression.rate"), o.column("attention.compression.overlap"), strict=True)
+    return [kinds[overlap if rate else None] for rate, overlap in rates]
+
+
+def _rates(o: Any) -> dict[str, int]:
+    named = zip(_layer_types(o), o.column("attention.compression.rate"), strict=True)
+    return {kind: rate for kind, rate in named if rate}
+
+
+INVERSE: Inverse = {"layer_types": _layer_types, "compress_rates": _rates}
+
+FAMILY = Family("deepseek_v4", config=CONFIG, inverse=INVERSE)

@@ -70,7 +70,6 @@ CONFIG: Table = {
 }
 
 
-
 def _band(o: Any) -> tuple[int, int, int]:
     first, layers, times = (o.header[f"passes.{name}"] for name in ("first", "layers", "times"))
     return first, layers, times

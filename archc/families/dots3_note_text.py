@@ -66,8 +66,6 @@ def _value(path: str, *, windowed: bool) -> Any:
     return lambda o: o.first(path, windowed=windowed)
 
 
-
-
 def _head_dim(*, windowed: bool) -> Any:
     def sum_of(o: Any) -> int | None:
         parts = [o.first(f"attention.{name}", windowed=windowed) for name in ("nope_dim", "rope_dim")]

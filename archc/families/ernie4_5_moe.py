@@ -39,7 +39,6 @@ CONFIG: Table = {
 }
 
 
-
 def _sparse(o: Any) -> list[int]:
     return [layer for layer, kind in enumerate(o.column("ffn.kind")) if kind == "moe"]
 

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from archc.families import gemma4_text
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.importing.translate import NULL
 
 _HALVED: Table = {"stream": sqrt(0.5), "branch": sqrt(0.5)}
@@ -50,4 +50,10 @@ CONFIG: Table = {
     "block": _block,
 }
 
-FAMILY = Family("gemma3n_text", config=CONFIG)
+INVERSE: Inverse = {
+    "intermediate_size": lambda o: o.column("ffn#2.width"),
+    "activation_sparsity_pattern": lambda o: [share or 0.0 for share in o.column("ffn#2.glu.sparsity")],
+    "num_kv_shared_layers": lambda o: o.column("attention.kv").count("reused"),
+}
+
+FAMILY = Family("gemma3n_text", config=CONFIG, inverse=INVERSE)

@@ -5,7 +5,7 @@
 from typing import Any
 
 from archc.families import gemma4_unified_text
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import activation
 
 ACTIVATION = activation("hidden_activation")
@@ -41,4 +41,12 @@ CONFIG: Table = {
     "block": _block,
 }
 
-FAMILY = Family("gemma4_text", config=CONFIG, inverse=gemma4_unified_text.INVERSE)
+INVERSE: Inverse = {
+    **gemma4_unified_text.INVERSE,
+    "enable_moe_block": lambda o: o.first("ffn.kind") == "moe",
+    "num_experts": lambda o: o.first("ffn.experts"),
+    "top_k_experts": lambda o: o.first("ffn.top_k"),
+    "moe_intermediate_size": lambda o: o.first("ffn.width") if o.first("ffn.kind") == "moe" else None,
+}
+
+FAMILY = Family("gemma4_text", config=CONFIG, inverse=INVERSE)

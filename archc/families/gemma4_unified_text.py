@@ -36,11 +36,16 @@ CONFIG: Table = {
     "undeclared": lambda c: ["queries see later positions too"] if c.use_bidirectional_attention == "all" else None,
 }
 
+
+def _overrides(o: Any) -> dict[str, Any]:
+    sizes = zip(o.column("attention.head_dim"), o.column("attention.kv_heads"), strict=True)
+    return {str(i): {"head_dim": head_dim, "num_key_value_heads": heads} for i, (head_dim, heads) in enumerate(sizes)}
+
+
 INVERSE: Inverse = {
     "head_dim": lambda o: o.first("attention.head_dim", windowed=True),
-    "global_head_dim": lambda o: o.first("attention.head_dim", windowed=False),
     "num_key_value_heads": lambda o: o.first("attention.kv_heads", windowed=True),
-    "num_global_key_value_heads": lambda o: o.first("attention.kv_heads", windowed=False),
+    "per_layer_config": _overrides,
     "num_kv_shared_layers": lambda o: o.column("attention.kv").count("reused"),
     "attention_k_eq_v": lambda o: "keys" in o.column("attention.values"),
 }

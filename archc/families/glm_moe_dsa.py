@@ -15,7 +15,6 @@ INDEXER: Table = {**deepseek_v32.INDEXER, "indices": reused_indices}
 CONFIG: Table = {**deepseek_v32.CONFIG, "attention.indexer": INDEXER}
 
 
-
 def _indexer_types(o: Any) -> list[str]:
     return ["shared" if indices == "reused" else "full" for indices in o.column("attention.indexer.indices")]
 

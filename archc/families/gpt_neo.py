@@ -34,7 +34,6 @@ CONFIG: Table = {
 }
 
 
-
 def _attention_types(o: Any) -> list[object]:
     return [[["local" if window else "global"], 1] for window in o.column("attention.window")]
 

@@ -35,7 +35,6 @@ CONFIG: Table = {
 }
 
 
-
 def _rounds(o: Any) -> int:
     found: int = len(o.layers) // (o.header["passes.layers"] * (o.header["passes.fast"] + 1))
     return found

@@ -1,9 +1,10 @@
 """jamba: mamba with attention and experts now and then (transformers 5.24, models/jamba/modeling_jamba.py)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import activation, gated, head_dim, moe, without
 
 ATTENTION: Table = {
@@ -37,4 +38,31 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.layers_num_experts[c.layer] > 1 else gated(),
 }
 
-FAMILY = Family("jamba", config=CONFIG)
+
+def _every(where: Callable[[Any], list[bool]], *, offset: bool) -> Callable[[Any], int]:
+    """The period with which layers have something, or how many come before the first."""
+
+    def read(o: Any) -> int:
+        found = [layer for layer, has in enumerate(where(o)) if has] or [len(o.layers)]
+        period = found[1] - found[0] if len(found) > 1 else len(o.layers) + 1
+        return found[0] if offset else period
+
+    return read
+
+
+def _attending(o: Any) -> list[bool]:
+    return [heads is not None for heads in o.column("attention.heads")]
+
+
+def _sparse(o: Any) -> list[bool]:
+    return [kind == "moe" for kind in o.column("ffn.kind")]
+
+
+INVERSE: Inverse = {
+    "attn_layer_period": _every(_attending, offset=False),
+    "attn_layer_offset": _every(_attending, offset=True),
+    "expert_layer_period": _every(_sparse, offset=False),
+    "expert_layer_offset": _every(_sparse, offset=True),
+}
+
+FAMILY = Family("jamba", config=CONFIG, inverse=INVERSE)

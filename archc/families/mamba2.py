@@ -20,10 +20,10 @@ def dt_max(c: Any) -> float | None:
     return None if not limits or isinf(limits[1]) else float(limits[1])
 
 
-def expansion(o: Any) -> float:
-    """How many times hidden_size the heads of a spec have channels; a whole number where it is one."""
-    found: float = o.first("mixer.heads") * o.first("mixer.head_dim") / o.header["hidden_size"]
-    return int(found) if found == int(found) else found
+def expansion(o: Any) -> int | None:
+    """How many times hidden_size the heads of a spec have channels, if that is a whole number."""
+    channels, hidden_size = o.first("mixer.heads") * o.first("mixer.head_dim"), o.header["hidden_size"]
+    return None if channels % hidden_size else channels // hidden_size
 
 
 MIXER: Table = {

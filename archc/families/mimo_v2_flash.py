@@ -25,7 +25,6 @@ CONFIG: Table = {
 }
 
 
-
 def _kv_heads(o: Any) -> int:
     full, windowed = (o.first("attention.kv_heads", windowed=value) for value in (False, True))
     found: int = full or windowed // 2

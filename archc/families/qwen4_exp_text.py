@@ -7,7 +7,7 @@ from math import ceil, isqrt
 from typing import Any
 
 from archc.families import qwen2_moe, qwen3_5_moe_text, qwen3_next
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import without
 from archc.importing.translate import NULL
 
@@ -59,4 +59,19 @@ CONFIG: Table = {
     "block": lambda c: [{**branch, "norm": NULL} for branch in _block(c)],
 }
 
-FAMILY = Family("qwen4_exp_text", config=CONFIG)
+
+def _budget(o: Any) -> int:
+    found: int = o.first("attention.indexer.top_k") * o.first("attention.indexer.block")
+    return found
+
+
+INVERSE: Inverse = {
+    "indexer_n_heads": lambda o: o.first("attention.indexer.heads"),
+    "indexer_kv_heads": lambda o: 1,
+    "indexer_head_dim": lambda o: o.first("attention.indexer.head_dim"),
+    "indexer_compress_ratio": lambda o: o.first("attention.indexer.block"),
+    "indexer_budget": _budget,
+    "ple_layer_ids": lambda o: [i for i, kind in enumerate(o.column("mixer.kind"), 1) if kind == "ngram"],
+}
+
+FAMILY = Family("qwen4_exp_text", config=CONFIG, inverse=INVERSE)

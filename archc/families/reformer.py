@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import activation, layernorm
 
 
@@ -70,4 +70,29 @@ CONFIG: Table = {
     "undeclared": _undeclared,
 }
 
-FAMILY = Family("reformer", config=CONFIG)
+
+def _attn_layers(o: Any) -> list[str]:
+    return ["lsh" if by == "hash" else "local" for by in o.column("attention.sorted_by")]
+
+
+def _pair(o: Any, *names: str) -> list[int] | None:
+    found = [o.first(f"position.{name}") for name in names]
+    return None if None in found else found
+
+
+def _widths(o: Any) -> list[int] | None:
+    width = o.first("position.row_width")
+    return width and [width, o.header["hidden_size"] - width]
+
+
+INVERSE: Inverse = {
+    "is_decoder": lambda o: True,
+    "attn_layers": _attn_layers,
+    "local_num_chunks_after": lambda o: 0,
+    "lsh_num_chunks_after": lambda o: 0,
+    "axial_pos_embds": lambda o: o.first("position.kind") == "axial",
+    "axial_pos_shape": lambda o: _pair(o, "rows", "columns"),
+    "axial_pos_embds_dim": _widths,
+}
+
+FAMILY = Family("reformer", config=CONFIG, inverse=INVERSE)

@@ -48,7 +48,6 @@ CONFIG: Table = {
 }
 
 
-
 def _cutoffs(o: Any) -> list[int] | None:
     sizes = o.header.get("logits.adaptive.clusters")
     return [*accumulate(sizes[:-1], initial=o.header["logits.adaptive.frequent"])] if sizes else None

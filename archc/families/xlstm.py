@@ -3,7 +3,8 @@
 from math import ceil
 from typing import Any
 
-from archc.families.base import Family, Key, Table
+from archc.families import common
+from archc.families.base import Family, Inverse, Key, Table
 
 
 def share(factor: str) -> Any:
@@ -41,4 +42,19 @@ CONFIG: Table = {
     "ffn": {"kind": "gated", "activation": "silu", "width": width, "bias": Key("use_bias")},
 }
 
-FAMILY = Family("xlstm", config=CONFIG)
+
+def _step(o: Any) -> int:
+    return 64 if o.first("ffn.width") % 64 == 0 else 1
+
+
+INVERSE: Inverse = {
+    "qk_dim_factor": lambda o: common.share(o.first("mixer.heads") * o.first("mixer.key_dim"), o.header["hidden_size"]),
+    "v_dim_factor": lambda o: common.share(
+        o.first("mixer.heads") * o.first("mixer.value_dim"), o.header["hidden_size"]
+    ),
+    "ffn_round_up_to_multiple_of": _step,
+    # half a step less, which is rounded up
+    "ffn_proj_factor": lambda o: (o.first("ffn.width") - _step(o) / 2) / o.header["hidden_size"],
+}
+
+FAMILY = Family("xlstm", config=CONFIG, inverse=INVERSE)

@@ -32,6 +32,8 @@ class Imported:
     """Every value under its path in the spec."""
     wrapper: str | None
     """The model type around the text model, where it is not the model's own."""
+    notes: tuple[str, ...]
+    """What the comments at the top of the spec say of the config."""
 
 
 def import_spec(target: str) -> Imported:
@@ -88,7 +90,7 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
         *leaves(header, ""),
         *(v for i, layer in enumerate(found.layers) for v in leaves(layer, f"layers.{i}.")),
     ]
-    return Imported(text, tuple(values), outer if outer != config.model_type else None)
+    return Imported(text, tuple(values), outer if outer != config.model_type else None, tuple(about))
 
 
 def _check(text: str, model_type: str) -> None:

@@ -121,9 +121,20 @@ def _mixer_word(kind: Tree) -> str:
 
 
 def _mixer_words(kind: Tree) -> Iterator[str]:
+    for branch in _branches(kind):
+        yield from _words_of_branch(branch)
+
+
+def _branches(kind: Tree) -> list[Tree]:
+    """The branches of a kind: those of its block, each over the sections of the same names, or the kind as one."""
     block = kind.get("block")
-    for part in block if isinstance(block, list) else [kind]:
-        yield from _words_of_branch(part)
+    if not isinstance(block, list):
+        return [kind]
+    return [{name: _over(kind.get(name), section) for name, section in branch.items()} for branch in block]
+
+
+def _over(base: Leaf | Tree | list[Tree] | None, section: Leaf | Tree | list[Tree]) -> Leaf | Tree | list[Tree]:
+    return {**base, **section} if isinstance(base, dict) and isinstance(section, dict) else section
 
 
 def _words_of_branch(branch: Tree) -> Iterator[str]:
@@ -140,10 +151,10 @@ def _words_of_branch(branch: Tree) -> Iterator[str]:
 
 
 def _ffn_word(kind: Tree) -> str:
-    ffn = kind.get("ffn")
-    if not isinstance(ffn, dict):
+    found = [section for branch in _branches(kind) if isinstance(section := branch.get("ffn"), dict)]
+    if not found:
         return ""
-    return "moe" if _value(ffn, "kind") == "moe" else "dense"
+    return "moe" if any(_value(section, "kind") == "moe" for section in found) else "dense"
 
 
 def _position_word(kind: Tree) -> str:

@@ -116,13 +116,20 @@ class AxialFields(NoRopeFields, frozen=True, kw_only=True):
     row_width: Annotated[Size, Meta(description="Channels of the first table; the second has the rest of hidden_size.")]
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
-        """Both tables have channels."""
+        """Both tables have channels, and together a row for every position."""
         if around.hidden_size is not None and self.row_width >= around.hidden_size:
             yield Finding(
                 "E201",
                 ("position", "row_width"),
                 f"row_width {self.row_width} leaves no channels of hidden_size {around.hidden_size} for columns",
                 f"choose less than {around.hidden_size}",
+            )
+        if around.context is not None and self.rows * self.columns < around.context:
+            yield Finding(
+                "E201",
+                ("position", "rows"),
+                f"{self.rows} rows of {self.columns} columns have no place for a context of {around.context}",
+                "enlarge the rectangle, or shorten context",
             )
 
 

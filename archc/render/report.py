@@ -64,6 +64,11 @@ def report_lines(report: Report, *, plain: bool = False) -> Iterator[Text]:
         yield Text()
         rows = report["limits"]["hard_context"]
         yield _line("Position table", f"{exact(rows)} rows", "there is no position beyond", head=True)
+    beside = [*report.get("notes", ()), *(f"not in the spec: {text}" for text in report.get("undeclared", ()))]
+    if beside:
+        yield Text()
+        yield Text("Beside these figures", style="bold")
+        yield from _listed(beside)
     if "fits" in report:
         yield Text()
         yield from _fits(report["fits"], report)

@@ -58,6 +58,7 @@ def test_by_hand() -> None:
         "total": 2 * 20 * 10 + 2 * (ATTENTION + FFN + NORMS) + 10,
         "active": 2 * 20 * 10 + 2 * (ATTENTION + FFN + NORMS) + 10,
         "total_without_embeddings": 2 * (ATTENTION + FFN + NORMS) + 10,
+        "active_without_embeddings": 2 * (ATTENTION + FFN + NORMS) + 10,
         "embedding": 200,
         "head": 200,
         "attention": 2 * ATTENTION,

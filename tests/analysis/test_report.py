@@ -22,8 +22,8 @@ KEYS = {
     "tied": None,
     "norms": None,
     "positions": None,
-    "params": "total active total_without_embeddings embedding head attention ffn router norm position other "
-    "stored_buffers",
+    "params": "total active total_without_embeddings active_without_embeddings embedding head attention ffn router norm "
+    "position other stored_buffers",
     "block": "ffn_share attention_share",
     "mixers": "gqa",
     "attention": "heads kv_heads head_dim group_size",
@@ -49,6 +49,12 @@ def test_stable_keys() -> None:
 def test_sections_that_may_be_absent() -> None:
     learned = PLAIN.replace("{kind: rope, base: 10000}", "{kind: learned}")
     assert list(build_report(compile_text(learned).architecture)) == [key for key in KEYS if key not in {"moe", "rope"}]
+
+
+def test_what_a_spec_cannot_say_is_listed() -> None:
+    odd = PLAIN + "undeclared: [it dreams]\n"
+    assert build_report(compile_text(odd).architecture)["undeclared"] == ["it dreams"]
+    assert "undeclared" not in build_report(compile_text(PLAIN).architecture)
 
 
 def test_header() -> None:
