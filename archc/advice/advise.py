@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from archc.advice.idle import idle_fields
 from archc.advice.rules import BRANCH_RULES, MODEL_RULES
-from archc.architecture.build import Compiled
+from archc.architecture.compile import Compiled
 from archc.parts.base import Finding
-from archc.spec.diagnostics import Diagnostic, Level
+from archc.spec.diagnostics import Diagnostic
 from archc.spec.source import Node
-from archc.spec.validate import at_path
-
-_LEVELS: Final = {"W": Level.WARNING, "N": Level.NOTE}
+from archc.spec.validate import located
 
 
 def advise(compiled: Compiled) -> list[Diagnostic]:
     """Warnings and notes about a design, in the order of their places; what kinds of layer share is said once."""
     found: dict[tuple[str, str], Diagnostic] = {}
     for finding, trees in _findings(compiled):
-        found.setdefault((finding.code, finding.message), _located(finding, trees))
+        found.setdefault(
+            (finding.code, finding.message), located(finding, max(trees, key=lambda tree: _reach(tree, finding.path)))
+        )
     return sorted(found.values(), key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
 
 
@@ -41,21 +40,9 @@ def _findings(compiled: Compiled) -> Iterator[tuple[Finding, Sequence[Node]]]:
         yield finding, (loaded.root,)
 
 
-def _located(finding: Finding, trees: Sequence[Node]) -> Diagnostic:
-    tree = max(trees, key=lambda tree: _reach(tree, finding.path))
-    return Diagnostic(
-        code=finding.code,
-        level=_LEVELS[finding.code[0]],
-        message=finding.message,
-        mend=finding.mend,
-        span=at_path(tree, finding.path),
-        path=".".join(finding.path),
-    )
-
-
 def _reach(tree: Node, path: Sequence[str]) -> int:
     """Steps of the path that the tree has."""
     steps = 0
-    while steps < len(path) and tree.is_mapping and tree.find(path[steps : steps + 1]) is not tree:
+    while steps < len(path) and tree.find(path[steps : steps + 1]) is not tree:
         tree, steps = tree.find(path[steps : steps + 1]), steps + 1
     return steps

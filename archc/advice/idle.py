@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from archc.architecture.build import Compiled
+from archc.architecture.compile import Compiled
 from archc.architecture.model import Branch
 from archc.parts.base import Finding
 from archc.parts.position import AlibiFields, RopeFields
 from archc.spec.diagnostics import Span
 from archc.spec.language import SECTIONS
 from archc.spec.sections import ReadBranch, read_layer
-from archc.spec.source import Node
+from archc.spec.source import Node, entries
 
 _OF_FINAL_NORM = ("final_norm_eps", "final_norm_bias")
 
@@ -23,13 +23,13 @@ def idle_fields(compiled: Compiled) -> Iterator[Finding]:
     """Sections and fields that no layer uses, as large as they can be named, and header fields without effect."""
     root, header = compiled.loaded.root, compiled.loaded.spec.header
     used, placed = _used(compiled)
-    written = _mapping(root)
+    written = entries(root)
     for section in SECTIONS:
         if section in written:
             yield from _idle(written[section], (section,), used, placed)
-    kinds = _mapping(_mapping(written["layers"]).get("kinds"))
+    kinds = entries(entries(written["layers"]).get("kinds"))
     for name, kind in kinds.items():
-        for section, node in _mapping(kind).items():
+        for section, node in entries(kind).items():
             yield from _idle(node, ("layers", "kinds", name, section), used, placed)
     for name in _OF_FINAL_NORM:
         if name in written and not header.final_norm:
@@ -42,7 +42,7 @@ def _idle(node: Node, path: tuple[str, ...], used: set[Span], placed: bool) -> I
     if not leaves or leaves <= used:
         return
     if leaves & used:
-        for name, child in _mapping(node).items():
+        for name, child in entries(node).items():
             yield from _idle(child, (*path, name), used, placed)
     elif "position" in path and not placed:
         yield _finding(path, "no layer has a mixer that takes positions")
@@ -56,17 +56,17 @@ def _finding(path: tuple[str, ...], reason: str) -> Finding:
 
 def _used(compiled: Compiled) -> tuple[set[Span], bool]:
     """The places of all values that some branch is built from, and whether any branch takes positions."""
-    used = set(_leaves(_mapping(compiled.loaded.root)["norm"]))  # of both ends, whatever the layers state
+    used = set(_leaves(entries(compiled.loaded.root)["norm"]))  # of both ends, whatever the layers state
     placed = False
     layers = {layer.kind: layer for layer, _ in compiled.architecture.distinct}
     for kind, root in compiled.loaded.kind_roots.items():
         for read, branch in zip(read_layer(root), layers[kind].branches, strict=True):
             takes = _takes_position(read, branch)
             placed |= takes
-            for name, node in _mapping(read.root).items():
+            for name, node in entries(read.root).items():
                 if name != "position" or takes:
                     used.update(_leaves(node))
-        used.update(_leaves(_mapping(root).get("block")))
+        used.update(_leaves(entries(root).get("block")))
     return used, placed
 
 
@@ -74,8 +74,7 @@ def _takes_position(read: ReadBranch, branch: Branch) -> bool:
     """Whether positions act in the branch: by a table at the embedding, or in one of its parts."""
     if not isinstance(read.fields.get("position"), RopeFields | AlibiFields):
         return True
-    acting = ("rope", "alibi")
-    return any(getattr(part, name, None) is not None for _, part in branch.parts for name in acting)
+    return any(mixer.position_kind for _, mixer in branch.mixers())
 
 
 def _leaves(node: Node | None) -> Iterator[Span]:
@@ -91,7 +90,3 @@ def _leaves(node: Node | None) -> Iterator[Span]:
         yield node.span
     for child in children:
         yield from _leaves(child)
-
-
-def _mapping(node: Node | None) -> Mapping[str, Node]:
-    return node.value if node is not None and isinstance(node.value, Mapping) else {}

@@ -1,13 +1,11 @@
 """The rules: what is looked at, where it begins to matter, and what would be otherwise.
 
-A rule asks parts what every part answers, and never which family or which kind it has before it. `bounded_logits` and
-`idle_biases` are answered by those mixers that have something to say; the others neither bound logits nor store a bias
-in vain.
+A rule asks parts what every part answers, and never which family or which kind it has before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from archc.architecture.model import Architecture, Branch
@@ -69,7 +67,7 @@ def large_tied_ends(architecture: Architecture) -> Iterator[Finding]:
 
 def unscaled_rotation(architecture: Architecture, branch: Branch) -> Iterator[Finding]:
     """Positions beyond the trained length turn by angles that no query and key have met in training."""
-    trained = _trained_context(architecture)
+    trained = architecture.trained_context
     for _, mixer in _mixers(branch):
         rope, sees = mixer.rope, _sees(mixer, architecture.context)
         reach = _reach(rope, trained) if rope and trained else None
@@ -112,7 +110,7 @@ def idle_key_bias(architecture: Architecture, branch: Branch) -> Iterator[Findin
     """Softmax takes no notice of what is added to all logits of a query."""
     del architecture
     for section, mixer in _mixers(branch):
-        for name in cast(Sequence[str], getattr(mixer, "idle_biases", ())):
+        for name in mixer.idle_biases:
             yield Finding(
                 "N504",
                 (section, "bias"),
@@ -138,7 +136,7 @@ def unbounded_logits(architecture: Architecture, branch: Branch) -> Iterator[Fin
     width = architecture.hidden_size
     for section, mixer in _mixers(branch):
         softmax = section == "attention"
-        if softmax and width >= WIDE and not getattr(mixer, "bounded_logits", False):
+        if softmax and width >= WIDE and not mixer.bounded_logits:
             yield Finding(
                 "N506",
                 (section,),
@@ -151,7 +149,7 @@ def window_never_full(architecture: Architecture, branch: Branch) -> Iterator[Fi
     """A window that holds the whole context hides nothing."""
     context = architecture.context
     for section, mixer in _mixers(branch):
-        sizes = {"window": mixer.window, "chunk": _chunk(mixer)}
+        sizes = {"window": mixer.window, "chunk": mixer.chunk}
         for name, size in sizes.items():
             if size is not None and size >= context:
                 yield Finding(
@@ -175,35 +173,20 @@ BRANCH_RULES: Final[tuple[BranchRule, ...]] = (
 
 def _mixers(branch: Branch) -> Iterator[tuple[str, MixerPart]]:
     """The mixers of a branch, each with the section that declares it."""
-    for slot, part in branch.parts:
-        if part.role == "mixer":
-            yield slot.partition("_")[0], cast(MixerPart, part)
-
-
-def _trained_context(architecture: Architecture) -> int | None:
-    """The length of training: as stated, or as the scaling of some layers says; None where neither does."""
-    if architecture.trained_context is not None:
-        return architecture.trained_context
-    mixers = (mixer for layer, _ in architecture.distinct for branch in layer.branches for _, mixer in _mixers(branch))
-    stated = (mixer.rope.original_context for mixer in mixers if mixer.rope)
-    return min((length for length in stated if length is not None), default=None)
+    for slot, mixer in branch.mixers():
+        yield slot.partition("_")[0], mixer
 
 
 def _reach(rope: Rope, trained: int) -> int | None:
     """How far positions turn by angles that training has met; None where the scaling does not say."""
     if rope.scaling is None:
         return trained
-    factor = getattr(rope.scaling, "factor", None)
-    return None if factor is None or rope.original_context is not None else int(trained * factor)
+    return None if rope.scaling.reach is None else int(trained * rope.scaling.reach)
 
 
 def _sees(mixer: MixerPart, context: int) -> int:
     """The longest distance between a query and a key, and one: only distances turn a product of the two."""
-    return min(context, mixer.window or context, _chunk(mixer) or context)
-
-
-def _chunk(mixer: MixerPart) -> int | None:
-    return cast(int | None, getattr(mixer, "chunk", None))
+    return min(context, mixer.window or context, mixer.chunk or context)
 
 
 def _factor(context: int, trained: int) -> str:

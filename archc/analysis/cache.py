@@ -16,15 +16,7 @@ from msgspec import Struct
 
 from archc.analysis.dtypes import BITS, stored_bytes
 from archc.architecture.model import Architecture, Layer
-from archc.parts.caches import Cache, CopiedCache
-
-_HELD_ALIKE = {
-    "masked": "sliding",
-    "shared_sliding": "sliding",
-    "convolution_tail": "convolution",
-    "convolution_reach": "convolution",
-}
-"""Kinds of cache that differ from another one only in what transformers keeps."""
+from archc.parts.caches import Cache
 
 
 class CacheKind(TypedDict):
@@ -126,30 +118,24 @@ def cache_sizes(architecture: Architecture, *, context: int, batch: int, dtype: 
 
 
 def _by_kind(architecture: Architecture, context: int) -> dict[str, CacheKind]:
-    """The caches of every kind, as they would be told apart by what they need, not by what transformers keeps."""
+    """The caches of every kind."""
     found: dict[str, CacheKind] = {}
     growth: dict[str, Fraction] = {}
     for layer, layers in architecture.distinct:
         caches = layer_caches(layer)
-        for kind in dict.fromkeys(map(_kind, caches)):
+        for kind in dict.fromkeys(cache.kind for cache in caches):
             new = CacheKind(
                 layers=0, elements_per_token=0, window_elements_per_token=0, fixed_elements=0, elements_at_context=0
             )
             found.setdefault(kind, new)["layers"] += layers
         for cache in caches:
-            kind = _kind(cache)
+            kind = cache.kind
             growth[kind] = growth.get(kind, Fraction(0)) + cache.growth * layers
             found[kind]["elements_per_token"] = plain(growth[kind])
             found[kind]["window_elements_per_token"] += cache.window_growth * layers
             found[kind]["fixed_elements"] += cache.fixed * layers
             found[kind]["elements_at_context"] += cache.held(context) * layers
     return found
-
-
-def _kind(cache: Cache) -> str:
-    if isinstance(cache, CopiedCache):
-        return _kind(cache.one)
-    return _HELD_ALIKE.get(cache.kind, cache.kind)
 
 
 def plain(number: Fraction) -> int | float:

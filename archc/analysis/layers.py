@@ -1,13 +1,11 @@
-"""Which layer speaks for a model, and which part for a layer, where one line has to."""
+"""Which layer speaks for a model, where one line has to."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Callable
 
 from archc.architecture.model import Architecture, Layer
-from archc.parts.base import MixerPart
 
 
 def typical_layer(architecture: Architecture, among: Callable[[Layer], bool] = lambda _: True) -> Layer | None:
@@ -20,8 +18,3 @@ def typical_layer(architecture: Architecture, among: Callable[[Layer], bool] = l
         return None
     kind = Counter(layer.kind for layer in accepted).most_common(1)[0][0]
     return next(layer for layer in accepted if layer.kind == kind)
-
-
-def mixers(layer: Layer) -> Iterator[MixerPart]:
-    """Every part of a layer that lets positions meet."""
-    yield from (cast(MixerPart, part) for part in layer.parts() if part.role == "mixer")

@@ -13,7 +13,7 @@ from typing import NotRequired, TypedDict, cast
 from archc.analysis.cache import KvCache, cache_sizes, fold_caches, layer_caches, plain
 from archc.analysis.fits import Fits, what_fits
 from archc.analysis.flops import Flops, forward_flops
-from archc.analysis.layers import mixers, typical_layer
+from archc.analysis.layers import typical_layer
 from archc.analysis.params import Block, Moe, Params, block_shares, count_params, expert_params, layer_params
 from archc.analysis.rope import RopeSection, rope_section
 from archc.analysis.weights import Weights, weight_sizes
@@ -39,7 +39,7 @@ class FfnShape(TypedDict):
     width: int
     gated: bool
     activation: str | None
-    """Null for a part that has none, or learns its own."""
+    """Null for a part that has none to choose."""
 
 
 class Limits(TypedDict):
@@ -86,7 +86,7 @@ class Report(TypedDict):
     norms: list[str]
     """Kinds of norm on the residual stream."""
     positions: list[str]
-    """How positions are told apart: learned, sinusoidal, rope, alibi; empty where no part is told."""
+    """How positions are told apart: learned, sinusoidal, rope, alibi, buckets; empty where no part is told."""
     params: Params
     block: Block
     mixers: dict[str, int]
@@ -120,22 +120,20 @@ def build_report(
     state_dtype: str | None = None,
     layers: bool = False,
     fits: int | None = None,
-    notes: tuple[str, ...] = (),
 ) -> Report:
     """All figures about `architecture`.
 
     `context` (positions; by default the spec's) and `batch` (sequences) size the cache and the arithmetic. `dtype`
     and `kv_dtype` are the types of weights and cache, by default the one that the spec publishes its weights in;
     `state_dtype` is that of recurrent states, by default the cache's.
-    `layers` adds the table of layers, `fits` what fits into so many bytes; `notes` are passed on. Raises UsageError for a context beyond a
+    `layers` adds the table of layers, `fits` what fits into so many bytes. Raises UsageError for a context beyond a
     learned table of positions.
     """
     length = context or architecture.context
     _refuse_beyond_table(architecture, length)
-    params = count_params(architecture)
-    moe = expert_params(architecture)
-    rope = rope_section(architecture, context=length)
     weights_dtype, cache_dtype = dtype or architecture.dtype, kv_dtype or architecture.dtype
+    stored = {"dtype": cache_dtype, "state_dtype": state_dtype or cache_dtype}
+    params = count_params(architecture)
     report = Report(
         name=architecture.name,
         family=architecture.family,
@@ -150,39 +148,20 @@ def build_report(
         params=params,
         block=block_shares(architecture),
         mixers=_mixers(architecture),
-        kv_cache=cache_sizes(
-            architecture,
-            context=length,
-            batch=batch,
-            dtype=cache_dtype,
-            state_dtype=state_dtype or cache_dtype,
-        ),
+        kv_cache=cache_sizes(architecture, context=length, batch=batch, **stored),
         weights=weight_sizes(architecture, total=params["total"], dtype=weights_dtype),
         flops=forward_flops(architecture, context=length),
-        limits=_limits(architecture),
+        limits=Limits(
+            hard_context=architecture.embedding.positions,
+            trained_context=architecture.trained_context or architecture.context,
+        ),
     )
-    heads = typical_layer(architecture, lambda layer: _attention(layer) is not None)
-    if heads and (shape := _attention(heads)):
-        report["attention"] = shape
-    dense = typical_layer(architecture, lambda layer: layer.ffn is not None)
-    if dense and (width := _ffn(dense)):
-        report["ffn"] = width
-    if architecture.undeclared:
-        report["undeclared"] = list(architecture.undeclared)
-    if notes:
-        report["notes"] = list(notes)
-    if moe:
-        report["moe"] = moe
-    if rope:
-        report["rope"] = rope
-    kinds = Counter(layer.kind for layer in architecture.layers)
-    if len(kinds) > 1:
-        report["layer_kinds"] = dict(kinds)
+    _add_what_there_is(report, architecture, length)
     if fits is not None:
         report["fits"] = what_fits(
             fits,
             report["weights"]["bytes"],
-            fold_caches(architecture, dtype=cache_dtype, state_dtype=state_dtype or cache_dtype),
+            fold_caches(architecture, **stored),
             context=length,
             batch=batch,
             wall=report["limits"]["hard_context"],
@@ -191,6 +170,25 @@ def build_report(
     if layers:
         report["layer_table"] = _rows(architecture)
     return cast(Report, {key: report[key] for key in Report.__annotations__ if key in report})  # type: ignore[literal-required]
+
+
+def _add_what_there_is(report: Report, architecture: Architecture, context: int) -> None:
+    """Add what not every model has: attention, feed-forwards, experts, rotary positions, several kinds of layer."""
+    attending = typical_layer(architecture, lambda layer: _attention(layer) is not None)
+    if attending and (heads := _attention(attending)):
+        report["attention"] = heads
+    feeding = typical_layer(architecture, lambda layer: layer.ffn is not None)
+    if feeding and (shape := _ffn(feeding)):
+        report["ffn"] = shape
+    if moe := expert_params(architecture):
+        report["moe"] = moe
+    if rope := rope_section(architecture, context=context):
+        report["rope"] = rope
+    if architecture.undeclared:
+        report["undeclared"] = list(architecture.undeclared)
+    kinds = Counter(layer.kind for layer in architecture.layers)
+    if len(kinds) > 1:
+        report["layer_kinds"] = dict(kinds)
 
 
 def _refuse_beyond_table(architecture: Architecture, context: int) -> None:
@@ -203,7 +201,7 @@ def _refuse_beyond_table(architecture: Architecture, context: int) -> None:
 
 
 def _attention(layer: Layer) -> AttentionShape | None:
-    shape = next((mixer.shape for mixer in mixers(layer) if mixer.shape), None)
+    shape = next((mixer.shape for mixer in layer.mixers() if mixer.shape), None)
     if shape is None:
         return None
     return AttentionShape(
@@ -218,19 +216,13 @@ def _ffn(layer: Layer) -> FfnShape | None:
     part = layer.ffn
     if part is None:
         return None
-    activation = getattr(part, "activation", None)
-    return FfnShape(
-        kind=part.kind,
-        width=part.width,
-        gated=getattr(part, "gated", False),
-        activation=activation if isinstance(activation, str) else None,
-    )
+    return FfnShape(kind=part.kind, width=part.width, gated=part.gated, activation=part.activation)
 
 
 def _mixers(architecture: Architecture) -> dict[str, int]:
     found: Counter[str] = Counter()
     for layer, layers in architecture.distinct:
-        for kind in dict.fromkeys(mixer.kind for mixer in mixers(layer)):
+        for kind in dict.fromkeys(mixer.kind for mixer in layer.mixers()):
             found[kind] += layers
     return dict(found)
 
@@ -248,20 +240,9 @@ def _positions(architecture: Architecture) -> Iterator[str]:
     if table:
         yield "learned" if table.learned else "sinusoidal"
     for layer, _ in architecture.distinct:
-        for mixer in mixers(layer):
-            if mixer.rope:
-                yield "rope"
-            if getattr(mixer, "alibi", None) is not None:
-                yield "alibi"
-
-
-def _limits(architecture: Architecture) -> Limits:
-    ropes = [mixer.rope for layer, _ in architecture.distinct for mixer in mixers(layer) if mixer.rope]
-    stated = [rope.original_context for rope in ropes if rope.original_context is not None]
-    return Limits(
-        hard_context=architecture.embedding.positions,
-        trained_context=architecture.trained_context or min(stated, default=architecture.context),
-    )
+        for mixer in layer.mixers():
+            if mixer.position_kind:
+                yield mixer.position_kind
 
 
 def _rows(architecture: Architecture) -> list[LayerRow]:
@@ -273,7 +254,7 @@ def _rows(architecture: Architecture) -> list[LayerRow]:
 def _row(layer: Layer) -> LayerRow:
     total, active = layer_params(layer)
     caches = layer_caches(layer)
-    found = list(mixers(layer))
+    found = list(layer.mixers())
     return LayerRow(
         index=0,
         kind=layer.kind,

@@ -10,7 +10,7 @@ from collections import Counter
 from math import tau
 from typing import NotRequired, TypedDict, cast
 
-from archc.analysis.layers import mixers, typical_layer
+from archc.analysis.layers import typical_layer
 from archc.architecture.model import Architecture
 from archc.parts.position import Rope
 
@@ -50,7 +50,7 @@ def rope_section(architecture: Architecture, *, context: int) -> RopeSection | N
     The length matters for scalings that depend on it (`Rope.length_matters`).
     """
     kinds = {
-        layer.kind: next((mixer.rope for mixer in mixers(layer) if mixer.rope), None)
+        layer.kind: next((mixer.rope for mixer in layer.mixers() if mixer.rope), None)
         for layer, _ in architecture.distinct
     }
     typical = typical_layer(architecture, lambda layer: kinds[layer.kind] is not None)

@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from archc.architecture.model import Architecture, Branch, Claim, Layer
-from archc.importing.source import is_source
 from archc.parts.base import Part, Settled
 from archc.parts.ends import Positions
 from archc.parts.norm import Norm
 from archc.parts.position import AxialFields, LearnedFields, PositionFields, SinusoidalFields
-from archc.spec.diagnostics import Diagnostic
 from archc.spec.language import BranchFields, Header, LayerFields, Spec
-from archc.spec.load import LoadedSpec, load, load_text
-
-
-class Compiled(Struct, frozen=True):
-    """An Architecture, the spec it was built from, and the warnings and notes about it."""
-
-    architecture: Architecture
-    loaded: LoadedSpec
-    diagnostics: tuple[Diagnostic, ...]
-    notes: tuple[str, ...] = ()
-    """What an import says of the config that the spec comes from."""
-
-
-def compile_spec(target: str, overrides: Sequence[str] = ()) -> Compiled:
-    """The Architecture of the spec at `target`: a path, a shipped name, or a config to import.
-
-    Raises SpecError with all that is wrong.
-    """
-    if is_source(target):
-        from archc.importing.convert import import_spec
-
-        imported = import_spec(target)
-        compiled = compile_text(imported.text, f"{target}, imported", overrides)
-        return replace(compiled, notes=imported.notes)
-    return _compile(load(target, overrides))
-
-
-def compile_text(text: str, file: str = "<text>", overrides: Sequence[str] = ()) -> Compiled:
-    """As `compile_spec`, from the text of a spec."""
-    return _compile(load_text(text, file, overrides))
-
-
-def _compile(loaded: LoadedSpec) -> Compiled:
-    return Compiled(build(loaded.spec), loaded, loaded.diagnostics)
 
 
 def build(spec: Spec) -> Architecture:
@@ -118,7 +81,7 @@ def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
         vocab_size=header.vocab_size,
         hidden_size=header.hidden_size,
         context=header.context,
-        trained_context=header.trained_context,
+        trained_context=header.trained_context or _stretched_from(layers.values()),
         dtype=header.dtype,
         embedding=embedding,
         layers=tuple(layers[kind] for kind in spec.pattern),
@@ -140,6 +103,12 @@ def _positions(position: PositionFields | None, header: Header) -> Positions | N
             return Positions(rows * columns, 0, True, ((rows, width), (columns, header.hidden_size - width)))
         case _:
             return None
+
+
+def _stretched_from(layers: Iterable[Layer]) -> int | None:
+    """The shortest length that a scaling of positions says it starts from."""
+    stated = (mixer.rope.original_context for layer in layers for mixer in layer.mixers() if mixer.rope)
+    return min((length for length in stated if length is not None), default=None)
 
 
 def _ends(header: Header) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal, cast
+from typing import Literal
 
 from msgspec import Struct
 
@@ -45,6 +45,10 @@ class Branch(Struct, frozen=True):
         """The name of the first part, by which the branch's norms are named too."""
         return self.parts[0][0]
 
+    def mixers(self) -> Iterator[tuple[str, MixerPart]]:
+        """Those parts that let positions meet, each with its slot."""
+        yield from ((slot, part) for slot, part in self.parts if isinstance(part, MixerPart))
+
     def tensors(self) -> Iterator[Tensor]:
         """The parts' tensors under their slots, and the norms and weights beside them."""
         if self.pre_norm:
@@ -78,15 +82,21 @@ class Layer(Struct, frozen=True):
             for _, part in branch.parts:
                 yield part
 
+    def mixers(self) -> Iterator[MixerPart]:
+        """Every part that lets positions meet, in order; of one branch, attention before others."""
+        for branch in self.branches:
+            for _, mixer in branch.mixers():
+                yield mixer
+
     @property
     def mixer(self) -> MixerPart | None:
-        """The first part that lets positions meet, if any does; attention before others."""
-        return next((cast(MixerPart, part) for part in self.parts() if part.role == "mixer"), None)
+        """The first part that lets positions meet, if any does."""
+        return next(self.mixers(), None)
 
     @property
     def ffn(self) -> FfnPart | None:
         """The widest part that works on each position alone, if there is one; experts before others."""
-        found = [cast(FfnPart, part) for part in self.parts() if part.role == "ffn"]
+        found = [part for part in self.parts() if isinstance(part, FfnPart)]
         return max(found, key=lambda part: (part.routed is not None, part.width), default=None)
 
     def linear_flops_around(self) -> int:
@@ -131,7 +141,7 @@ class Architecture(Struct, frozen=True):
     hidden_size: int
     context: int
     trained_context: int | None
-    """The longest texts of training, where the spec says so."""
+    """The longest texts of training: as stated, or as the scaling of some layer says; None where neither does."""
     dtype: Literal["float32", "bfloat16", "float16"]
     embedding: Embedding
     layers: tuple[Layer, ...]

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("archc.cli.compare", "The figures of several specs side by side."),
     "diff": ("archc.cli.diff", "In what two specs differ, and what each difference changes."),
     "import": ("archc.cli.importing", "A spec from a config.json, a checkpoint folder or a GGUF file."),
+    "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),

@@ -17,7 +17,6 @@ import click
 
 from archc import __version__
 from archc.cli.options import STDOUT
-from archc.files import replace_own, require_own
 from archc.spec.diagnostics import Diagnostic, printable, render
 
 MARK = "generated"
@@ -32,6 +31,8 @@ def emit_json(document: Mapping[str, object], target: str, *, force: bool = Fals
     if target == STDOUT:
         click.echo(_text(document).encode(), nl=False)
         return
+    from archc.files import replace_own
+
     marked = {**document, MARK: {"by": f"archc {__version__}", "sha256": _digest(document)}}
     replace_own(Path(target), _text(marked).encode(), _is_own, force=force)
 
@@ -39,6 +40,8 @@ def emit_json(document: Mapping[str, object], target: str, *, force: bool = Fals
 def require_json_target(target: str | None, *, force: bool = False) -> None:
     """Refuse what `emit_json` would refuse, before the work that the document is about."""
     if target not in {None, STDOUT}:
+        from archc.files import require_own
+
         require_own(Path(str(target)), _is_own, force=force)
 
 

@@ -38,7 +38,9 @@ def command(spec: str, overrides: tuple[str, ...], json_target: str | None, forc
 
     compiled = compile_spec(spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    report = build_report(compiled.architecture, notes=compiled.notes, **sizes)
+    report = build_report(compiled.architecture, **sizes)
+    if compiled.notes:
+        report["notes"] = list(compiled.notes)
     if json_target is not None:
         emit_json(report, json_target, force=force)
         return

@@ -19,6 +19,8 @@ _SHORT: Final = 12
 """Digits of a short number that may have been meant by a long one: 1.4, not 1.4000000000000001."""
 _CLOSE: Final = 1e-9
 _LARGEST: Final = 1e18
+_LARGEST_COUNT: Final = 2**24
+"""Beyond, a whole number is only tried where the spec has it: config classes make lists that are as long."""
 
 
 def for_key(current: object, wrong: Sequence[Difference], wanted: Outline, sizes: Sequence[float]) -> Iterator[object]:
@@ -32,12 +34,11 @@ def for_key(current: object, wrong: Sequence[Difference], wanted: Outline, sizes
     if isinstance(current, str) or current is None:
         for goal in goals:
             if isinstance(goal, str):
-                yield goal
-                yield from (name for name, meaning in ACTIVATIONS.items() if meaning == goal)
+                yield from [name for name, meaning in ACTIVATIONS.items() if meaning == goal] or [goal]
     if not isinstance(current, (str, list, tuple, dict)):
         for goal in goals:
             if isinstance(goal, (int, float)) and not isinstance(goal, bool):
-                yield from _numbers(goal, sizes, whole=isinstance(current, int))
+                yield from _numbers(goal, sizes, whole=isinstance(current, int) and float(goal).is_integer())
         yield from (None, False, True) if current is None else ()
         if isinstance(current, (int, float)) and not isinstance(current, bool):
             yield from (0, 1, *_bounds(wrong, len(wanted.layers)))
@@ -52,23 +53,31 @@ def _plain(value: object) -> bool:
 
 def _numbers(goal: float, sizes: Sequence[float], *, whole: bool) -> Iterator[float]:
     """A number, and what it could be made of."""
+    if not whole:
+        yield goal
     found: list[float] = [goal]
     for size in dict.fromkeys(sizes):
         if size:
             found += (goal / size, goal * size, size / goal if goal else goal, goal - size)
     found += (2 * (goal - 1), 2 * goal, goal / 2)
-    for power in _POWERS:
-        if goal > 0:
-            found.append(goal**power)
-    for size in dict.fromkeys(sizes):
-        if size > 0 and goal > 0:
-            found += ((goal / size) ** -2, (goal * size) ** -2, goal * size**0.5)
+    if goal > 0:
+        found += (_power(goal, exponent) for exponent in _POWERS)
+        for size in (size for size in dict.fromkeys(sizes) if size > 0):
+            found += (_power(goal / size, -2), _power(goal * size, -2), goal * size**0.5)
     found = [value for value in dict.fromkeys(found) if isfinite(value) and abs(value) < _LARGEST]
-    yield from (round(value) for value in found if abs(value - round(value)) < _CLOSE * max(1, abs(value)))
+    near = [value for value in found if abs(value - round(value)) < _CLOSE * max(1, abs(value))]
+    yield from (round(value) for value in near if abs(value) < _LARGEST_COUNT or value == goal)
     if not whole:
         yield from (float(f"{value:.{_SHORT}g}") for value in found)
         yield from map(float, found)
         yield from (nextafter(value, side) for side in (inf, -inf) for value in found)
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return float(base**exponent)
+    except (OverflowError, ZeroDivisionError):
+        return inf
 
 
 def _bounds(wrong: Sequence[Difference], layers: int) -> Iterator[int]:
@@ -81,8 +90,12 @@ def _bounds(wrong: Sequence[Difference], layers: int) -> Iterator[int]:
 
 
 def _lists(current: Any, wrong: Sequence[Difference], wanted: Outline) -> Iterator[list[object]]:
-    """A value for every layer, or the numbers of the layers that are alike."""
+    """A value for every layer, or the numbers of the layers that are alike; a list of another length, changed once."""
     count = len(wanted.layers)
+    if current and len(current) != count and all(isinstance(entry, float) for entry in current):
+        goals = dict.fromkeys(d.wanted for d in wrong if isinstance(d.wanted, (int, float)))
+        yield from ([*current[:i], float(goal), *current[i + 1 :]] for i in range(len(current)) for goal in goals)
+        return
     for path in dict.fromkeys(difference.path for difference in wrong if difference.layer is not None):
         column = [wanted.at(layer, path) for layer in range(count)]
         if any(isinstance(value, (int, float)) for value in column):
@@ -91,8 +104,3 @@ def _lists(current: Any, wrong: Sequence[Difference], wanted: Outline) -> Iterat
             alike = [layer for layer, other in enumerate(column) if repr(other) == value]
             yield list(alike)
             yield [int(layer in alike) for layer in range(count)]
-    if current and len(current) != count:
-        for place, entry in enumerate(current):
-            for goal in dict.fromkeys(d.wanted for d in wrong if _plain(d.wanted) and not isinstance(d.wanted, str)):
-                if isinstance(entry, (int, float)):
-                    yield [*current[:place], float(goal), *current[place + 1 :]]  # type: ignore[arg-type]

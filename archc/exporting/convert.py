@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from archc.architecture import Compiled
 from archc.errors import ArchcError
-from archc.exporting.solve import Attempt, Config, Search
+from archc.exporting.solve import Attempt, Config, Search, unnumbered
 from archc.families import family, known_families
 from archc.families.base import Key
 from archc.importing.resolve import reference, resolve
@@ -30,13 +32,30 @@ def export(compiled: Compiled) -> Config:
     if model_type not in known_families() or not family(model_type).config:
         raise UnsayableError(f"archc cannot write configs of the family {model_type}", "choose another family")
     search = Search(compiled, model_type)
-    found = search.run({"model_type": model_type}, _start(search))
-    if found.distance:
-        raise UnsayableError(*_refusal(found, model_type))
-    for config in _saved(found.config), found.config:
-        if not search.attempt(config).distance:
-            return config
+    with _quiet():
+        found = search.run({"model_type": model_type}, _start(search))
+        if found.distance:
+            raise UnsayableError(*_refusal(found, model_type))
+        for config in _saved(found.config), found.config:
+            if not search.attempt(json.loads(as_text(config))).distance:
+                return config
     raise AssertionError("what has been found is among them")
+
+
+def as_text(config: Config) -> str:
+    """A config as the text of a config.json."""
+    return json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what transformers says of configs that are only tries."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _start(search: Search) -> Config:
@@ -48,21 +67,21 @@ def _start(search: Search) -> Config:
     names: Mapping[str, str] = getattr(classes[model_type], "attribute_map", {})
     config: Config = {"architectures": [known[model_type]]} if model_type in known else {}
     config |= {"model_type": model_type, "dtype": architecture.dtype}
-    for name, value in {
-        "vocab_size": architecture.vocab_size,
-        "hidden_size": architecture.hidden_size,
-        known_as.name if isinstance(known_as, Key) else "num_hidden_layers": len(architecture.layers),
-    }.items():
-        config[names.get(name, name)] = value
-    inverse = {key: work_out(search.goal) for key, work_out in family(model_type).inverse.items()}
-    return config | {key: value for key, value in inverse.items() if value is not None}
+    layers = known_as.name if isinstance(known_as, Key) else "num_hidden_layers"
+    sizes = {"vocab_size": architecture.vocab_size, "hidden_size": architecture.hidden_size}
+    config |= {names.get(name, name): value for name, value in {**sizes, layers: len(architecture.layers)}.items()}
+    for name, work_out in family(model_type).inverse.items():
+        with suppress(LookupError, TypeError, ArithmeticError, ValueError):  # the spec lacks what it is about
+            if (value := work_out(search.goal)) is not None:
+                config[name] = value
+    return config
 
 
 def _saved(config: Config) -> Config:
     """A config as transformers' own class saves it; special tokens beyond the vocabulary, mere defaults, left out."""
-    resolved, _, _ = resolve(copy.deepcopy(config))
-    saved: Config = resolved.to_diff_dict()
-    first = {key: config[key] for key in ("architectures", "model_type") if key in config}
+    resolved, _, _ = resolve(config)
+    saved: Config = json.loads(resolved.to_json_string())
+    first: Config = {key: config[key] for key in ("architectures", "model_type") if key in config}
     for key, value in list(saved.items()):
         if key.endswith("_token_id") and isinstance(value, int) and value >= resolved.vocab_size:
             saved[key] = None
@@ -72,7 +91,7 @@ def _saved(config: Config) -> Config:
 def _refusal(found: Attempt, model_type: str) -> tuple[str, str]:
     if found.problem is not None:
         return f"no config of the family {model_type} says this spec: {found.problem}", "choose another family"
-    paths = list(dict.fromkeys(difference.path for difference in found.wrong))
+    paths = list(dict.fromkeys(unnumbered(difference.path) for difference in found.wrong))
     named = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
     return (
         f"a config of the family {model_type} cannot say {named} as the spec does",

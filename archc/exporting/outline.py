@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from msgspec import Struct
+from msgspec.structs import replace
 
 from archc.architecture import Architecture, Branch, Compiled, Layer
 from archc.spec.language import BranchFields, LayerFields
@@ -20,8 +18,7 @@ _NAMES: Final = ("archc", "name", "family", "source", "layers", "published")
 Values = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """The values of the header and of every layer, by path; where a default is known as a number, that number."""
 
     header: Values
@@ -41,8 +38,7 @@ class Outline:
         return next((value for layer in layers if (value := layer.get(path)) is not None), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A field in which two specs differ; `layer` is None for those of the header."""
 
     layer: int | None
@@ -56,8 +52,10 @@ def outline(compiled: Compiled) -> Outline:
     spec, built = compiled.loaded.spec, compiled.architecture
     header = dict(_flat(spec.header, "", _NAMES))
     header |= {f"embedding.{name}": value for name, value in _numbers(built.embedding).items() if name == "scale"}
+    names = _shared_names(built)
     kinds = {
-        kind: dict(_of_layer(fields, built.layers[spec.pattern.index(kind)])) for kind, fields in spec.kinds.items()
+        kind: dict(_of_layer(fields, built.layers[spec.pattern.index(kind)], names))
+        for kind, fields in spec.kinds.items()
     }
     return Outline({**header, "layers": len(spec.pattern)}, tuple(kinds[kind] for kind in spec.pattern))
 
@@ -80,12 +78,20 @@ def differences(wanted: Outline, found: Outline) -> list[Difference]:
 
 
 def same_model(one: Architecture, other: Architecture) -> bool:
-    """Whether two specs say the same model, whatever it and its kinds of layer are called and whoever published it."""
+    """Whether two specs say the same model: what it, its kinds of layer and shared parts are called is no matter."""
     return _nameless(one) == _nameless(other)
 
 
 def _nameless(architecture: Architecture) -> Architecture:
-    layers = {id(layer): replace(layer, kind="") for layer, _ in architecture.distinct}
+    names = _shared_names(architecture)
+    layers = {
+        id(layer): replace(
+            layer,
+            kind="",
+            branches=tuple(replace(branch, shared=names.get(branch.shared)) for branch in layer.branches),
+        )
+        for layer, _ in architecture.distinct
+    }
     return replace(
         architecture,
         name="",
@@ -96,16 +102,20 @@ def _nameless(architecture: Architecture) -> Architecture:
     )
 
 
-def _of_layer(fields: LayerFields, layer: Layer) -> Iterator[tuple[str, object]]:
-    """The values of a layer. What a second branch says like the first is said once; what else, behind a number."""
-    first = fields.branches[0]
+def _shared_names(architecture: Architecture) -> dict[str | None, str]:
+    """A new name for all that layers share: how it is called makes no difference, only who shares it."""
+    branches = (branch for layer in architecture.layers for branch in layer.branches)
+    found = dict.fromkeys(branch.shared for branch in branches if branch.shared)
+    return {name: str(number) for number, name in enumerate(found)}
+
+
+def _of_layer(fields: LayerFields, layer: Layer, names: Mapping[str | None, str]) -> Iterator[tuple[str, object]]:
+    """The values of a layer; sections of the second branch, and of further parts of one kind, have a number behind."""
     uses: Counter[str] = Counter()
-    yield "block", tuple((tuple(branch.parts), branch.shared, branch.reads) for branch in fields.branches)
+    yield "block", tuple((tuple(branch.parts), names.get(branch.shared), branch.reads) for branch in fields.branches)
     for number, (branch, built) in enumerate(zip(fields.branches, layer.branches, strict=True), 1):
         for section in ("norm", "position", "residual"):
-            found = getattr(branch, section)
-            if number == 1 or found != getattr(first, section):
-                yield from _section(found, section if number == 1 else f"{section}#{number}")
+            yield from _section(getattr(branch, section), section if number == 1 else f"{section}#{number}")
         yield from _of_parts(branch, built, uses)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice, product
 from math import inf
 from re import sub
 from typing import Any, Final
+
+from msgspec import Struct
 
 from archc.architecture import Compiled, compile_text
 from archc.errors import ArchcError
@@ -23,12 +25,16 @@ from archc.importing.convert import convert, leaves
 from archc.importing.reading import Reading
 from archc.importing.resolve import reference, resolve
 from archc.importing.translate import translate
+from archc.spec.language import SECTIONS
 
 Config = dict[str, Any]
 _ROUNDS: Final = 12
+_LIKELY: Final = 4
 _TRIES: Final = 250
-"""Values that are tried for a key, for one field."""
+"""Values that are tried for a key, for one field; the first few are the likely ones."""
 _SIZES: Final = ("attention.heads", "attention.kv_heads", "attention.head_dim", "ffn.width")
+_SEEDED: Final = ("position", "attention.window", "attention.chunk", "block", "ffn.kind")
+"""What the writers of common shapes decide about."""
 _INVALID: Final = 1e9
 """The distance of a config that imports as no spec; the reference may not even read it."""
 _SWITCHES: Final = 4
@@ -36,8 +42,7 @@ _ENTRIES: Final = 64
 """Ways to give every kind of layer its entry in a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A config, and in what the spec that it imports as is not the wanted one."""
 
     config: Config
@@ -72,7 +77,7 @@ class Search:
 
     def _attempt(self, config: Config) -> Attempt:
         try:
-            found = compile_text(convert(copy.deepcopy(config), "model").text)
+            found = compile_text(convert(config, "model").text)
         except (ArchcError, RecursionError) as error:
             return Attempt(config, tuple(self._wrong_leaves(config)), str(error))
         if same_model(self.wanted.architecture, found.architecture):
@@ -83,17 +88,16 @@ class Search:
     def _wrong_leaves(self, config: Config) -> Iterator[Difference]:
         """What is wrong with what the table says of a config, where that makes no spec."""
         try:
-            resolved, stated, _ = resolve(copy.deepcopy(config))
+            resolved, stated, _ = resolve(config)
             table = family(self.model_type).config
             found = translate(table, lambda layer: Reading(resolved, stated, layer), len(self.goal.layers))
         except Exception:  # the reference reads no such config, or the table trips over it
             return
         for layer, tree in ((None, found.header), *enumerate(found.layers)):
             for place, leaf in leaves(tree, ""):
-                path = sub(r"^block\.\d+\.", "", place)
-                wanted = self.goal.at(layer, path)
+                wanted = self.goal.at(layer, unnumbered(place))
                 if isinstance(leaf.value, (int, float, str)) and leaf.value != wanted:
-                    yield Difference(layer, path, wanted, leaf.value)
+                    yield Difference(layer, unnumbered(place), wanted, leaf.value)
 
     def run(self, bare: Config, start: Config) -> Attempt:
         """The nearest config that is found. `bare` is one that the reference reads; `start` is known to be needed."""
@@ -124,7 +128,7 @@ class Search:
         """Configs to begin with: one that is read at all lies near one of them."""
         yield self._fixed
         with suppress(ArchcError):
-            resolved, _, _ = resolve(copy.deepcopy(bare))
+            resolved, _, _ = resolve(bare)
             kinds = {**typed(resolved, self.goal), **self._fixed}
             for config in (bare, {**self._stated(bare), **kinds}, {**kinds, **self._fixed}):
                 stated = {**self._stated(config), **self._fixed}
@@ -135,7 +139,7 @@ class Search:
         return ({**seed, **self._fixed} for seed in seeds(config, resolved, self.goal))
 
     def _traces(self, config: Config) -> tuple[Any, list[Trace]]:
-        resolved, _, _ = resolve(copy.deepcopy(config))
+        resolved, _, _ = resolve(config)
         return resolved, trace(resolved, family(self.model_type).config, len(self.goal.layers))
 
     def _stated(self, config: Config) -> Config:
@@ -164,23 +168,25 @@ class Search:
         return best
 
     def _tried(self, best: Attempt) -> Attempt:
-        """One value after another, field by field, as long as it helps."""
-        seen: set[tuple[str, str]] = set()
-        while best.distance:
-            try:
-                resolved, traces = self._traces(best.config)
-            except ArchcError:
-                return best
-            best = self._better(best, self._seeds(best.config, resolved))
-            todo = next((d for d in best.wrong if (d.path, repr(d.wanted)) not in seen), None)
-            if todo is None:
-                return best
-            seen.add((todo.path, repr(todo.wanted)))
-            found = self._mended(best, todo, resolved, traces)
-            if found.distance >= best.distance:
-                found = self._turned(best, todo, resolved, traces)
-            if found.distance < best.distance:
-                best = found
+        """One value after another, field by field, as long as it helps; first the likely ones for every field."""
+        for tries in (_LIKELY, _TRIES):
+            seen: set[tuple[str, str]] = set()
+            while best.distance:
+                try:
+                    resolved, traces = self._traces(best.config)
+                except ArchcError:
+                    return best
+                if any(difference.path.startswith(_SEEDED) for difference in best.wrong):
+                    best = self._better(best, self._seeds(best.config, resolved))
+                todo = next((d for d in best.wrong if (d.path, repr(d.wanted)) not in seen), None)
+                if todo is None:
+                    break
+                seen.add((todo.path, repr(todo.wanted)))
+                found = self._mended(best, todo, resolved, traces, tries)
+                if found.distance >= best.distance and tries == _TRIES:
+                    found = self._turned(best, todo, resolved, traces)
+                if found.distance < best.distance:
+                    best = self._better(found, [self._stated(found.config)])  # further keys may be read now
         return best
 
     def _turned(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> Attempt:
@@ -192,7 +198,7 @@ class Search:
             with suppress(ArchcError):
                 then, after = self._traces(turned.config)
                 for wrong in list({d.path: d for d in turned.wrong}.values())[:_SWITCHES]:
-                    found = self._mended(turned, wrong, then, after)
+                    found = self._mended(turned, wrong, then, after, _TRIES)
                     if found.distance < best.distance:
                         return found
         return best
@@ -204,7 +210,7 @@ class Search:
         found = dict.fromkeys(place for t in concerned for place in t.reads)
         return [p for p in found if p[0] not in self._fixed and (is_open(resolved, p[0]) or read(resolved, p) is None)]
 
-    def _mended(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace]) -> Attempt:
+    def _mended(self, best: Attempt, todo: Difference, resolved: Any, traces: Sequence[Trace], most: int) -> Attempt:
         """One value changed, or several switches turned, so that a field comes right."""
         places = self._places(todo, resolved, traces)
         sizes = [v for v in (read(resolved, place) for place in places) if _is_number(v)]
@@ -217,11 +223,27 @@ class Search:
             if found is not best:
                 return found
             values = {repr(value): value for value in for_key(current, wrong, self.goal, sizes)}
-            tries = islice(values.values(), _TRIES)
-            found = self._better(best, (with_value(best.config, resolved, place, value) for value in tries))
+            configs = (with_value(best.config, resolved, place, value) for value in islice(values.values(), most))
+            found = self._better(best, (config for config in configs if self._may_mend(config, todo)))
             if found is not best:
                 return found
         return self._better(best, _switched(best.config, resolved, places))
+
+    def _may_mend(self, config: Config, todo: Difference) -> bool:
+        """Whether a field comes right, or is left to its default; cheaper than to import the whole config."""
+        table = {
+            path: source
+            for path, source in family(self.model_type).config.items()
+            if (path.partition(".")[0] in SECTIONS) == (todo.layer is not None)
+        }
+        try:
+            resolved, stated, _ = resolve(config)
+            found = translate(table, lambda _: Reading(resolved, stated, todo.layer or 0), 1)
+        except Exception:  # the reference reads no such config, or the table trips over it
+            return False
+        tree = found.header if todo.layer is None else found.layers[0]
+        values = [leaf.value for place, leaf in leaves(tree, "") if unnumbered(place) == unnumbered(todo.path)]
+        return not values or todo.wanted in values or not all(map(_is_number, values))
 
     def _lists(self, best: Attempt, resolved: Any, place: Place, current: object) -> Iterator[Config]:
         """A list with an entry for every layer: the entry that suits each best, tried on all at once."""
@@ -235,8 +257,7 @@ class Search:
             if found.problem is None:
                 scores.append((entry, _by_layer(found.wrong)))
         if scores:
-            choice = [min(scores, key=lambda s, n=layer: s[1].get(n, 0))[0] for layer in range(count)]  # type: ignore[misc]
-            yield with_value(best.config, resolved, place, choice)
+            yield with_value(best.config, resolved, place, [_suited(scores, layer) for layer in range(count)])
         kinds = list(dict.fromkeys(id(layer) for layer in self.goal.layers))
         if len(pool) ** len(kinds) <= _ENTRIES:
             for ways in product(pool, repeat=len(kinds)):
@@ -244,23 +265,27 @@ class Search:
                 yield with_value(best.config, resolved, place, [of_kind[id(layer)] for layer in self.goal.layers])
 
 
+def unnumbered(place: str) -> str:
+    """The path of a field without the number of its branch."""
+    return sub(r"^block\.\d+\.|#\d+", "", place)
+
+
+def _suited(scores: Sequence[tuple[object, dict[int | None, int]]], layer: int) -> object:
+    """The entry with which a layer has the fewest wrong fields; the first of several."""
+    return min(scores, key=lambda score: score[1].get(layer, 0))[0]
+
+
 def _by_layer(wrong: Iterable[Difference]) -> dict[int | None, int]:
-    found: dict[int | None, int] = {}
-    for difference in wrong:
-        found[difference.layer] = found.get(difference.layer, 0) + 1
-    return found
+    return dict(Counter(difference.layer for difference in wrong))
 
 
 def _entries(current: Sequence[object]) -> list[object]:
     """What may stand in a list that has an entry for every layer."""
     if all(isinstance(entry, str) for entry in current):
         known = reference("transformers.configuration_utils")
-        alternatives = next(
-            group
-            for group in (known.ALLOWED_MLP_LAYER_TYPES, known.ALLOWED_LAYER_TYPES)
-            if set(current) <= set(group) or group is known.ALLOWED_LAYER_TYPES
-        )
-        return list(dict.fromkeys((*current, *alternatives)))
+        dense_or_not = set(current) <= set(known.ALLOWED_MLP_LAYER_TYPES)
+        names = known.ALLOWED_MLP_LAYER_TYPES if dense_or_not else known.ALLOWED_LAYER_TYPES
+        return list(dict.fromkeys((*current, *names)))
     if all(isinstance(entry, bool) for entry in current):
         return [True, False]
     return list(dict.fromkeys((*current, 0, 1)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from re import sub
 from typing import Any
+
+from msgspec import Struct
 
 from archc.families.base import Key, Table
 from archc.importing.reading import Reading, Rope
@@ -16,8 +17,7 @@ Place = tuple[str, ...]
 """The keys that lead to a value of a config, from outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """A source of a field (or of a section, whose fields have sources of their own), and what it reads.
 
     `direct` says that the field is the value of the one key that is read.
@@ -31,7 +31,9 @@ class Trace:
     def concerns(self, path: str) -> bool:
         """Whether what is read decides about the field at `path`."""
         field, own = sub(r"#\d+", "", path), self.path
-        return own in (field, "block") or field.startswith(f"{own}.") or own.startswith(f"{field}.")
+        if self.layer is not None and "block" in (own, field):
+            return True
+        return own == field or field.startswith(f"{own}.") or own.startswith(f"{field}.")
 
 
 def trace(config: Any, table: Table, layers: int) -> list[Trace]:

@@ -60,7 +60,7 @@ def _type(layer: Values) -> str:
 
 def is_open(resolved: Any, key: str) -> bool:
     """Whether a config has a key that can be given a value, and that its class does not work out."""
-    own = getattr(type(resolved), key, None)
+    own = getattr(type(resolved), getattr(resolved, "attribute_map", {}).get(key, key), None)
     return hasattr(resolved, key) and not (isinstance(own, property) and own.fset is None)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import moe, shared_experts, without
+from archc.families.common import activation, moe, shared_experts, without
 
 
 def shared(c: Any) -> Any:
@@ -18,8 +18,17 @@ EXPERTS = moe(
     experts=Key("moe_num_experts"),
     top_k=Key("moe_topk"),
     width=Key("intermediate_size"),
+    activation="silu",
     shared=shared,
 )
-CONFIG: Table = {**without(llama.CONFIG, "ffn"), "ffn": EXPERTS}
+
+
+def undeclared(c: Any) -> list[str] | None:
+    """The activation that the config states, which is that of the shared experts alone."""
+    found = activation("hidden_act")(c)
+    return None if found == "silu" else [f"the activation of the shared experts is {found}"]
+
+
+CONFIG: Table = {**without(llama.CONFIG, "ffn"), "ffn": EXPERTS, "undeclared": undeclared}
 
 FAMILY = Family("aria_text", config=CONFIG)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import deepseek_v32
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.deepseek_v3 import DENSE, EXPERTS, ROUTER
 
 _GATED = {"gate_rank": Key("gated_norm_rank")}
@@ -31,4 +31,9 @@ CONFIG: Table = {
     "block": _block,
 }
 
-FAMILY = Family("axk2", config=CONFIG)
+INVERSE: Inverse = {
+    "n_group": lambda o: o.first("ffn.router.groups.count"),
+    "topk_group": lambda o: o.first("ffn.router.groups.chosen"),
+}
+
+FAMILY = Family("axk2", config=CONFIG, inverse=INVERSE)

@@ -73,3 +73,5 @@ class Family(Struct, frozen=True):
     """Why the language cannot say the model, where it cannot."""
     beside: str = ""
     """What the reference's class has beside the text model that `config` describes, such as a vision encoder."""
+    keeps_head: bool = False
+    """Whether the reference's wrappers of it hold its class with the head, so that their config has no say in it."""

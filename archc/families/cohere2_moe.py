@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import factor, gated, moe, rope, window, without
 
 
@@ -45,4 +45,15 @@ CONFIG: Table = {
     "logits.scale": factor("logit_scale"),
 }
 
-FAMILY = Family("cohere2_moe", config=CONFIG)
+
+def _width(kind: str) -> Any:
+    def read(o: Any) -> int | None:
+        widths = zip(o.column("ffn.kind"), o.column("ffn.width"), strict=True)
+        return next((width for found, width in widths if found == kind), None)
+
+    return read
+
+
+INVERSE: Inverse = {"intermediate_size": _width("moe"), "prefix_dense_intermediate_size": _width("gated")}
+
+FAMILY = Family("cohere2_moe", config=CONFIG, inverse=INVERSE)

@@ -62,6 +62,11 @@ def activation(key: str) -> Any:
     return read
 
 
+def switch(key: str) -> Any:
+    """Whether a config says yes under `key`; null is no, as to the reference, whatever the language's default."""
+    return lambda c: bool(getattr(c, key))
+
+
 def head_dim(c: Any) -> int:
     """Channels of a head: as the config says, or an equal share of the hidden size."""
     found: int = c.get("head_dim") or c.hidden_size // c.num_attention_heads
@@ -71,6 +76,17 @@ def head_dim(c: Any) -> int:
 def layernorm(eps: Source) -> Table:
     """The section `norm` of layer norms with weight and shift."""
     return {"norm.kind": "layernorm", "norm.eps": eps, "norm.bias": True}
+
+
+def block_with_eps(eps: float, key: str) -> Any:
+    """The `block` of layers whose norms have an eps of their own; the config's, under `key`, is the final norm's."""
+
+    def read(c: Any) -> list[Table] | None:
+        if getattr(c, key) == eps:
+            return None
+        return [{"norm": {"eps": eps}, name: {}} for name in ("attention", "ffn")]
+
+    return read
 
 
 def without(table: Table, *sections: str) -> Table:
@@ -91,17 +107,26 @@ def self_attending(layers: str) -> Any:
 
 
 def rope(c: Any, kind: str | None = None, **more: Any) -> dict[str, Any]:
-    """The section `position` of rotary positions; `kind` chooses those of one kind of layer, `more` adds fields."""
+    """The section `position` of whole heads that turn; `kind` chooses one kind of layer, `more` adds fields.
+
+    Most classes of the reference read no `partial_rotary_factor`, whatever a config states: those that do have
+    `partial_rope`.
+    """
     section = {
         "kind": "rope",
         "base": lambda c: float(c.rope(kind)["rope_theta"]),
-        "partial": lambda c: _partial(c, kind),
+        "partial": None,
         "scaling": lambda c: _scaling(c, kind),
     }
     return {**section, **more}
 
 
-def _partial(c: Any, kind: str | None) -> float | None:
+def partial_rope(c: Any, kind: str | None = None, **more: Any) -> dict[str, Any]:
+    """The section `position` of heads of which `partial_rotary_factor` says the share that turns."""
+    return rope(c, kind, partial=lambda c: _share(c, kind), **more)
+
+
+def _share(c: Any, kind: str | None) -> float | None:
     if c.rope(kind).get("rope_type") == "proportional":
         return None
     share = c.rope(kind).get("partial_rotary_factor")
@@ -125,6 +150,8 @@ def _scaling(c: Any, kind: str | None) -> dict[str, Any] | None:
         )
     for field in ("beta_fast", "beta_slow", "mscale", "mscale_all_dim") if scaling == "yarn" else ():
         section[field] = lambda c, key=field: _number(c.rope(kind).get(key)) or None  # the reference takes 0 as unset
+    if scaling == "yarn":
+        section["truncate"] = lambda c: c.rope().get("truncate")  # read beside the kinds, where there are some
     if scaling == "yarn" and c.rope(kind).get("factor") is None:
         section["factor"] = lambda c: c.max_position_embeddings / section["original_context"](c)
     return section
@@ -168,6 +195,11 @@ def rope_per_kind(c: Any) -> dict[str, Any]:
 def rope_where_sliding(c: Any) -> dict[str, Any]:
     """The section `position` of models that turn heads on sliding layers alone."""
     return rope(c) if sliding(c) else {"kind": "none"}
+
+
+def rope_where_windowed(c: Any) -> dict[str, Any]:
+    """The section `position` of models that turn heads on sliding layers, and on all where there is no window."""
+    return rope(c) if c.sliding_window is None else rope_where_sliding(c)
 
 
 def gated(width: str = "intermediate_size", **more: Source) -> dict[str, Source]:

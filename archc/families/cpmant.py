@@ -1,6 +1,9 @@
 """cpmant: biases by distance and segment, prompts in front of the input (transformers 5.24, models/cpmant)."""
 
-from archc.families.base import Family, Key, Table
+from re import search
+from typing import Any
+
+from archc.families.base import Family, Inverse, Key, Table
 
 CONFIG: Table = {
     "vocab_size": lambda c: c.vocab_size + c.prompt_types * c.prompt_length,
@@ -28,4 +31,21 @@ CONFIG: Table = {
     ],
 }
 
-FAMILY = Family("cpmant", config=CONFIG)
+
+def _prompt_length(o: Any) -> int:
+    found = search(r"(\d+) prompt tokens", " ".join(o.header["undeclared"]))
+    return int(found[1]) if found else 0
+
+
+def _prompt_types(o: Any) -> int | None:
+    length = _prompt_length(o)
+    return (o.header["vocab_size"] - o.header["logits.vocab_size"]) // length if length else None
+
+
+INVERSE: Inverse = {
+    "vocab_size": lambda o: o.header["logits.vocab_size"],
+    "prompt_length": _prompt_length,
+    "prompt_types": _prompt_types,
+}
+
+FAMILY = Family("cpmant", config=CONFIG, inverse=INVERSE)

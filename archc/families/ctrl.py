@@ -1,19 +1,7 @@
 """ctrl: pre-norm, sines and cosines added to the embedding (transformers 5.24, models/ctrl/modeling_ctrl.py)."""
 
-from typing import Any
-
 from archc.families.base import Family, Key, Table
-from archc.families.common import layernorm
-
-_LAYER_EPS = 1e-6  # layer_norm_epsilon of the config is that of the final norm alone
-
-
-def _block(c: Any) -> list[Table] | None:
-    """The branches, where their norms are not like the final one."""
-    if c.layer_norm_epsilon == _LAYER_EPS:
-        return None
-    return [{"norm": {"eps": _LAYER_EPS}, name: {}} for name in ("attention", "ffn")]
-
+from archc.families.common import block_with_eps, layernorm
 
 CONFIG: Table = {
     "vocab_size": Key("vocab_size"),
@@ -31,7 +19,7 @@ CONFIG: Table = {
     "ffn.activation": "relu",
     "ffn.width": Key("dff"),
     "ffn.bias": True,
-    "block": _block,
+    "block": block_with_eps(1e-6, "layer_norm_epsilon"),
     "logits.bias": True,
 }
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families.base import Family, Key, Source, Table
+from archc.families.base import Family, Inverse, Key, Source, Table
 from archc.families.common import rope
 from archc.families.deepseek_v3 import DENSE, EXPERTS, LATENT
 
@@ -15,9 +15,15 @@ def _groups(c: Any) -> dict[str, Source] | None:
     return {"count": Key("n_group"), "chosen": Key("topk_group"), "score": "max", "others": "zero"}
 
 
+def _shared(c: Any) -> dict[str, Source] | None:
+    if not c.n_shared_experts and not c.mlp_bias:
+        return None
+    return {"width": lambda c: c.moe_intermediate_size * c.n_shared_experts, "bias": Key("mlp_bias")}
+
+
 _EXPERTS: Table = {
     **EXPERTS,
-    "shared": {"width": lambda c: c.moe_intermediate_size * c.n_shared_experts, "bias": Key("mlp_bias")},
+    "shared": _shared,
     "router": {
         "score": "softmax",
         "groups": _groups,
@@ -36,4 +42,6 @@ def _method(o: Any) -> str:
     return "group_limited_greedy" if o.first("ffn.router.groups.count") else "greedy"
 
 
-FAMILY = Family("deepseek_v2", config=CONFIG, inverse={"topk_method": _method})
+INVERSE: Inverse = {"topk_method": _method}
+
+FAMILY = Family("deepseek_v2", config=CONFIG, inverse=INVERSE)

@@ -5,7 +5,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Source, Table
-from archc.families.common import activation, rope, shared_experts, without
+from archc.families.common import activation, rope, shared_experts, switch, without
 
 
 def pairing(c: Any) -> str:
@@ -31,7 +31,7 @@ ROUTER: Table = {
     "score": "sigmoid",
     "correction": "buffer",
     "groups": groups,
-    "renormalize": Key("norm_topk_prob"),
+    "renormalize": switch("norm_topk_prob"),
     "renormalize_eps": lambda c: 1e-20 if c.norm_topk_prob else None,
     "scale": lambda c: float(c.routed_scaling_factor),
 }

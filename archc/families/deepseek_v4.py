@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families.base import Family, Inverse, Key, Source, Table
-from archc.families.common import activation, rope, without
+from archc.families.common import activation, partial_rope, without
 from archc.families.deepseek_v3 import EXPERTS, LATENT
 
 _OVERLAPPING = "compressed_sparse_attention"
@@ -11,7 +11,7 @@ _OVERLAPPING = "compressed_sparse_attention"
 
 def _position(c: Any) -> dict[str, Any]:
     kind = "main" if c.layer_types[c.layer] == "sliding_attention" else "compress"
-    return rope(c, kind, pairing="interleaved")
+    return partial_rope(c, kind, pairing="interleaved")
 
 
 def _compression(c: Any) -> dict[str, Source] | None:

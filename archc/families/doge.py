@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families import llama
+from archc.families import llama, mistral
 from archc.families.base import Family, Key, Table
 from archc.families.common import activation, head_dim, without
 
@@ -25,6 +25,7 @@ CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
     "attention.head_dim": head_dim,
     "attention.window": Key("sliding_window"),
+    "attention.window_rows": mistral.window_rows,
     "attention.qk_norm.over": "head",
     "attention.dynamic_mask": {"keep": Key("keep_window_size"), "bias": Key("attention_bias")},
     "ffn": _ffn,

@@ -2,12 +2,12 @@
 
 from archc.families import llama
 from archc.families.base import Family, Table
-from archc.families.common import head_dim, rope, sliding, window
+from archc.families.common import head_dim, rope_where_windowed, window
 
 CONFIG: Table = {
     **llama.CONFIG,
     "norm.placement": "post",
-    "position": lambda c: rope(c) if c.sliding_window is None or sliding(c) else {"kind": "none"},
+    "position": rope_where_windowed,
     "attention.head_dim": head_dim,
     "attention.window": window,
     "attention.bias": "none",

@@ -7,6 +7,7 @@ from archc.families.common import rope
 CONFIG: Table = {
     **gemma2.CONFIG,
     "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "attention.softcap": None,  # its class reads attn_logit_softcapping and does not use it
     "attention.qk_norm.over": "head",
 }
 

@@ -2,11 +2,11 @@
 
 from archc.families import llama
 from archc.families.base import Family, Table
-from archc.families.common import head_dim, qkvo, rope
+from archc.families.common import head_dim, partial_rope, qkvo
 
 CONFIG: Table = {
     **llama.CONFIG,
-    "position": lambda c: rope(c, pairing="interleaved"),
+    "position": lambda c: partial_rope(c, pairing="interleaved"),
     "attention.head_dim": head_dim,
     "attention.bias": lambda c: qkvo(c.attention_bias, c.attention_bias, c.attention_bias, False),
     "ffn.bias": False,

@@ -2,10 +2,11 @@
 
 from archc.families import deepseek_v3, llama
 from archc.families.base import Family, Table
-from archc.families.common import head_dim, qkvo, without
+from archc.families.common import head_dim, partial_rope, qkvo, without
 
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
+    "position": partial_rope,
     "attention.head_dim": head_dim,
     "attention.bias": lambda c: qkvo(c.attention_bias, c.attention_bias, c.attention_bias, False),
     "attention.qk_norm": lambda c: {"over": "head"} if c.use_qk_norm else None,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Table
+from archc.families.base import Family, Inverse, Table
 from archc.families.common import qkvo, rope
 
 
@@ -21,4 +21,9 @@ CONFIG: Table = {
     "attention.bias": lambda c: qkvo(c.attention_bias, c.attention_bias, c.attention_bias, False),
 }
 
-FAMILY = Family("helium", config=CONFIG)
+INVERSE: Inverse = {
+    "head_dim": lambda o: o.first("attention.head_dim"),
+    "num_attention_heads": lambda o: o.first("attention.heads"),
+}
+
+FAMILY = Family("helium", config=CONFIG, inverse=INVERSE)

@@ -2,11 +2,12 @@
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import activation, moe, without
+from archc.families.common import activation, block_with_eps, moe, without
 
 ROUTER: Table = {"score": "softmax", "order": "top_k_then_score", "renormalize": False}
 CONFIG: Table = {
     **without(llama.CONFIG, "attention", "ffn"),
+    "block": block_with_eps(1e-6, "rms_norm_eps"),
     "attention": {
         "kind": "routed",
         "experts": Key("num_local_experts"),

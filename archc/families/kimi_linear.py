@@ -19,11 +19,7 @@ ATTENTION: Table = {
     for path, source in deepseek_v3.LATENT.items()
     if path.startswith("attention.") and path != "attention.latent_norm.eps"
 } | {"latent_norm": {"eps": deepseek_v3.LATENT["attention.latent_norm.eps"]}}
-EXPERTS: Table = {
-    **deepseek_v3.EXPERTS,
-    "experts": Key("num_local_experts"),
-    "shared": {"width": lambda c: c.moe_intermediate_size * c.n_shared_experts},
-}
+EXPERTS: Table = {**deepseek_v3.EXPERTS, "experts": Key("num_local_experts")}
 
 
 def ffn(c: Any) -> Table:

@@ -2,7 +2,7 @@
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import moe, rope_where_sliding, window, without
+from archc.families.common import moe, rope_where_windowed, window, without
 
 ROUTER: Table = {
     "score": "sigmoid",
@@ -13,7 +13,7 @@ ROUTER: Table = {
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
     "norm.placement": "sandwich",
-    "position": rope_where_sliding,
+    "position": rope_where_windowed,
     "attention.bias": "none",
     "attention.qk_norm.over": "head",
     "attention.window": window,

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import factor, gated, moe, rope, window, without
+from archc.families.common import factor, gated, moe, partial_rope, window, without
 
 ROUTER: Table = {
     "score": "sigmoid",
@@ -23,7 +23,7 @@ def gate(c: Any) -> Table:
 
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
-    "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "position": lambda c: partial_rope(c, c.layer_types[c.layer]),
     "attention.heads": lambda c: c.num_attention_heads_per_layer[c.layer],
     "attention.qk_norm.over": "head",
     "attention.window": window,

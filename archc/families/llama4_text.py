@@ -37,4 +37,4 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.layer in c.moe_layers else gated("intermediate_size_mlp"),
 }
 
-FAMILY = Family("llama4_text", config=CONFIG)
+FAMILY = Family("llama4_text", config=CONFIG, keeps_head=True)

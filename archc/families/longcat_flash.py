@@ -39,6 +39,7 @@ CONFIG: Table = {
     "attention.q_latent_scale": lambda c: (c.hidden_size / c.q_lora_rank) ** 0.5,
     "attention.kv_latent_scale": lambda c: (c.hidden_size / c.kv_lora_rank) ** 0.5,
     "block": _block,
+    "undeclared": lambda c: ["the router's bias is stored and not added"] if c.get("router_bias") else None,
 }
 
 FAMILY = Family("longcat_flash", config=CONFIG)

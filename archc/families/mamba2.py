@@ -5,7 +5,7 @@ from typing import Any
 
 from archc.families import mamba
 from archc.families.base import Family, Key, Table
-from archc.families.common import activation, without
+from archc.families.common import activation, switch, without
 
 
 def dt_min(c: Any) -> float | None:
@@ -36,7 +36,7 @@ MIXER: Table = {
     "activation": activation("hidden_act"),
     "bias": Key("mamba_proj_bias"),
     "output_bias": Key("mamba_proj_bias"),
-    "conv_bias": Key("mamba_conv_bias"),
+    "conv_bias": switch("mamba_conv_bias"),
     "output_norm": {"order": "after_gate"},
     "dt_min": dt_min,
     "dt_max": dt_max,

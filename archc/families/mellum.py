@@ -2,12 +2,12 @@
 
 from archc.families import qwen3
 from archc.families.base import Family, Key, Table
-from archc.families.common import gated, moe, rope, without
+from archc.families.common import gated, moe, partial_rope, without
 
 EXPERTS = moe({"score": "softmax", "renormalize": Key("norm_topk_prob")}, experts=Key("num_local_experts"))
 CONFIG: Table = {
     **without(qwen3.CONFIG, "ffn"),
-    "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "position": lambda c: partial_rope(c, c.layer_types[c.layer]),
     "ffn": lambda c: EXPERTS if c.mlp_layer_types[c.layer] == "sparse" else gated(),
 }
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import deepseek_v3, llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import factor, gated, qkvo, rope, sliding, window, without
+from archc.families.common import factor, gated, partial_rope, qkvo, sliding, window, without
 
 
 def ffn(c: Any) -> Table:
@@ -14,7 +14,7 @@ def ffn(c: Any) -> Table:
 
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
-    "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "position": lambda c: partial_rope(c, c.layer_types[c.layer]),
     "attention.kv_heads": lambda c: c.num_key_value_heads * (2 if sliding(c) else 1),
     "attention.value_dim": Key("v_head_dim"),
     "attention.value_scale": factor("attention_value_scale"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Source, Table
-from archc.families.common import rope, without
+from archc.families.common import partial_rope, without
 
 _NORM: Table = {"weight": "one_plus"}
 _GLU: Table = {"limit": Key("swiglu_limit"), "slope": Key("swiglu_alpha"), "up_shift": 1.0}
@@ -46,7 +46,7 @@ def _ffn(c: Any) -> dict[str, Source]:
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
     "norm.weight": "one_plus",
-    "position": rope,
+    "position": partial_rope,
     "attention.bias": "none",
     "attention.qk_norm.over": "head",
     "attention.indexer": lambda c: _INDEXER if c.layer_types[c.layer] == "minimax_m3_sparse" else None,

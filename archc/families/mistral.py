@@ -7,7 +7,7 @@ from archc.families.base import Family, Key, Table
 from archc.families.common import head_dim
 
 
-def _window_rows(c: Any) -> str | None:
+def window_rows(c: Any) -> str | None:
     """The window is that of every layer; the cache alone goes by layer_types, where a config has them."""
     types = c.get("layer_types")
     return "kept" if c.sliding_window and types and types[c.layer] == "full_attention" else None
@@ -18,7 +18,7 @@ CONFIG: Table = {
     "attention.head_dim": head_dim,
     "attention.bias": "none",
     "attention.window": Key("sliding_window"),
-    "attention.window_rows": _window_rows,
+    "attention.window_rows": window_rows,
     "ffn.bias": False,
 }
 

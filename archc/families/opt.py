@@ -18,4 +18,4 @@ CONFIG: Table = {
     "ffn.bias": Key("enable_bias"),
 }
 
-FAMILY = Family("opt", config=CONFIG)
+FAMILY = Family("opt", config=CONFIG, keeps_head=True)

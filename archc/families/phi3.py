@@ -1,8 +1,8 @@
 """phi3: q, k, v in one matrix, gate and up in another (transformers 5.24, models/phi3/modeling_phi3.py)."""
 
-from archc.families import llama
+from archc.families import llama, mistral
 from archc.families.base import Family, Key, Module, Table
-from archc.families.common import head_dim
+from archc.families.common import head_dim, partial_rope
 
 FUSED = (
     Module(
@@ -16,9 +16,11 @@ FUSED = (
 
 CONFIG: Table = {
     **llama.CONFIG,
+    "position": partial_rope,
     "attention.head_dim": head_dim,
     "attention.bias": "none",
     "attention.window": Key("sliding_window"),
+    "attention.window_rows": mistral.window_rows,
     "ffn.bias": False,
 }
 

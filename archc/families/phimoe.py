@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families import llama
+from archc.families import llama, mistral
 from archc.families.base import Family, Key, Table
 from archc.families.common import head_dim, layernorm, moe, rope, without
 
@@ -37,6 +37,7 @@ CONFIG: Table = {
     "position": position,
     "attention.head_dim": head_dim,
     "attention.window": Key("sliding_window"),
+    "attention.window_rows": mistral.window_rows,
     "ffn": moe(ROUTER, experts=Key("num_local_experts"), width=Key("intermediate_size")),
     "logits.bias": Key("lm_head_bias"),
     "undeclared": undeclared,

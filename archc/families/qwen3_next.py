@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import jamba, llama, qwen2_moe
 from archc.families.base import Family, Key, Table
-from archc.families.common import activation, qkvo, without
+from archc.families.common import activation, partial_rope, qkvo, without
 
 MIXER: Table = {
     "kind": "gated_delta",
@@ -32,6 +32,7 @@ def mixer(c: Any) -> Table | None:
 
 CONFIG: Table = {
     **without(llama.CONFIG, "attention", "ffn"),
+    "position": partial_rope,
     "norm.weight": "one_plus",
     "attention": lambda c: ATTENTION if jamba.attends(c) else None,
     "mixer": mixer,

@@ -66,6 +66,7 @@ def _budget(o: Any) -> int:
 
 
 INVERSE: Inverse = {
+    "head_dim": lambda o: o.first("attention.head_dim"),
     "indexer_n_heads": lambda o: o.first("attention.indexer.heads"),
     "indexer_kv_heads": lambda o: 1,
     "indexer_head_dim": lambda o: o.first("attention.indexer.head_dim"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from archc.families import jamba, llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import activation, qkvo, without
+from archc.families.common import activation, partial_rope, qkvo, without
 
 ATTENTION: Table = {
     **jamba.ATTENTION,
@@ -34,6 +34,7 @@ def scale(c: Any) -> float:
 
 CONFIG: Table = {
     **without(llama.CONFIG, "attention", "ffn"),
+    "position": partial_rope,
     "context": 8192,  # no key states it: Botev et al. (2024) trained at this length
     "embedding.scale": scale,
     "logits.softcap": lambda c: float(c.logits_soft_cap),
@@ -48,4 +49,9 @@ CONFIG: Table = {
     },
 }
 
-FAMILY = Family("recurrent_gemma", config=CONFIG)
+
+def _block_types(o: Any) -> list[str]:
+    return ["attention" if heads else "recurrent" for heads in o.column("attention.heads")]
+
+
+FAMILY = Family("recurrent_gemma", config=CONFIG, inverse={"block_types": _block_types})

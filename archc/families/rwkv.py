@@ -1,5 +1,6 @@
 """rwkv: RWKV-4 (transformers 5.24, models/rwkv/modeling_rwkv.py)."""
 
+from re import search
 from typing import Any
 
 from archc.families.base import Family, Key, Table
@@ -28,4 +29,10 @@ CONFIG: Table = {
     "undeclared": undeclared,
 }
 
-FAMILY = Family("rwkv", config=CONFIG)
+
+def _rescale_every(o: Any) -> int:
+    found = search(r"after every (\d+) layers", " ".join(o.header["undeclared"]))
+    return int(found[1]) if found else 0
+
+
+FAMILY = Family("rwkv", config=CONFIG, inverse={"rescale_every": _rescale_every})

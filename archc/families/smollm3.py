@@ -8,7 +8,7 @@ CONFIG: Table = {
     **llama.CONFIG,
     "position": lambda c: rope(c) if c.no_rope_layers[c.layer] else {"kind": "none"},
     "attention.head_dim": head_dim,
-    "attention.window": lambda c: window(c) if c.use_sliding_window else None,
+    "attention.window": window,
 }
 
 FAMILY = Family("smollm3", config=CONFIG)

@@ -2,10 +2,11 @@
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import layernorm, qkvo
+from archc.families.common import layernorm, partial_rope, qkvo
 
 CONFIG: Table = {
     **llama.CONFIG,
+    "position": partial_rope,
     **layernorm(Key("layer_norm_eps")),
     "norm.placement": lambda c: "parallel" if c.use_parallel_residual else "pre",
     "attention.head_dim": None,

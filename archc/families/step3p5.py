@@ -5,7 +5,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import activation, rope, sliding, window, without
+from archc.families.common import activation, partial_rope, sliding, window, without
 
 
 def _limited(c: Any, key: str) -> dict[str, object] | None:
@@ -44,7 +44,7 @@ def _ffn(c: Any) -> Table:
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
     "norm.weight": "one_plus",
-    "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "position": lambda c: partial_rope(c, c.layer_types[c.layer]),
     "attention.heads": lambda c: (
         c.num_sliding_attention_heads if sliding(c) else c.per_layer_config[c.layer].num_attention_heads
     ),

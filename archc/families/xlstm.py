@@ -12,6 +12,14 @@ def share(factor: str) -> Any:
     return lambda c: int(c.hidden_size * getattr(c, factor)) // c.num_heads
 
 
+def hidden_size(c: Any) -> int:
+    """Channels of the stream, which those of the embedding must be too."""
+    found: int = c.hidden_size
+    if c.embedding_dim != found:
+        raise ValueError(f"embedding_dim {c.embedding_dim} is not hidden_size {found}")
+    return found
+
+
 def width(c: Any) -> int:
     """Width of the feed-forward: a multiple of hidden_size, rounded up."""
     step: int = c.ffn_round_up_to_multiple_of
@@ -21,7 +29,7 @@ def width(c: Any) -> int:
 
 CONFIG: Table = {
     "vocab_size": Key("vocab_size"),
-    "hidden_size": Key("hidden_size"),
+    "hidden_size": hidden_size,
     "context": 8192,  # no key states it: Beck et al. (2025) trained xLSTM 7B at this length
     "embedding.tied": False,  # the class ties nothing, whatever tie_word_embeddings says
     "logits.softcap": lambda c: c.output_logit_soft_cap and float(c.output_logit_soft_cap),

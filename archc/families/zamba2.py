@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import mamba2, zamba
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import gated, rope
 
 MIXER: Table = {
@@ -46,4 +46,13 @@ CONFIG: Table = {
     "block": block,
 }
 
-FAMILY = Family("zamba2", config=CONFIG, inverse={"mamba_expand": mamba2.expansion})
+
+def _mem_blocks(o: Any) -> int:
+    """The blocks that layers share, or, where they share none, as many as there are hybrid layers."""
+    hybrid = [block for block in o.column("block") if len(block) > 1]
+    return len({repr(block) for block in hybrid} if o.header["embedding.tied"] else hybrid) or 1
+
+
+INVERSE: Inverse = {"num_mem_blocks": _mem_blocks, "mamba_expand": mamba2.expansion}
+
+FAMILY = Family("zamba2", config=CONFIG, inverse=INVERSE)

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Source, Table
-from archc.families.common import moe, rope, without
+from archc.families.common import moe, partial_rope, without
 
 
 def _network(c: Any) -> dict[str, Source]:
@@ -19,7 +19,7 @@ CONFIG: Table = {
     **without(llama.CONFIG, "attention", "ffn"),
     "embedding.affine": True,
     "logits.bias": Key("lm_head_bias"),
-    "position": lambda c: rope(c, c.layer_types[c.layer]),
+    "position": lambda c: partial_rope(c, c.layer_types[c.layer]),
     "attention.kind": "convolved",
     "attention.heads": Key("num_attention_heads"),
     "attention.kv_heads": Key("num_key_value_heads"),

@@ -9,14 +9,15 @@ from typing import Any
 
 from archc import __version__
 from archc.families import family
+from archc.families.base import Source
 from archc.files import stamped
 from archc.importing.emit import emit
 from archc.importing.reading import Reading
 from archc.importing.resolve import UnknownModelError, resolve
 from archc.importing.source import find_source
 from archc.importing.stack import stack
-from archc.importing.translate import Leaf, Tree, translate
-from archc.spec.diagnostics import Level, SpecError
+from archc.importing.translate import Leaf, Tree, answer, translate
+from archc.spec.diagnostics import Level, SpecError, printable
 from archc.spec.load import load_text
 
 _DTYPES = {"float32", "bfloat16", "float16"}
@@ -52,37 +53,28 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
     Raises UnknownModelError for a model that is not known.
     """
     config, stated, outer = resolve(raw)
-    table, refused = family(config.model_type).config, family(config.model_type).refused
-    if refused:
+    known = family(config.model_type)
+    if known.refused:
         raise UnknownModelError(
-            f"archc cannot import the model type {config.model_type}: {refused}", "no spec can say it"
+            f"archc cannot import the model type {config.model_type}: {known.refused}", "no spec can say it"
         )
-    if not table:
+    if not known.config:
         raise UnknownModelError(f"archc cannot import the model type {config.model_type} yet", "write a spec for it")
-    look = Reading(config, stated)
-    header: Tree = {
-        "archc": Leaf(1),
-        "name": Leaf(_label(name)),
-        "family": Leaf(config.model_type),
-    }
-    common = {"dtype": _dtype, **table}
+    table = {"dtype": _dtype, **known.config}
     try:
-        layers = common["layers"]
-        count = _count(layers, look)
-        found = translate(common, lambda layer: Reading(config, stated, layer), count)
+        count = _count(table["layers"], Reading(config, stated))
+        found = translate(table, lambda layer: Reading(config, stated, layer), count)
     except Exception as error:  # whatever a table trips over, it is the config that it cannot read
         raise UnknownModelError(
             f"this {config.model_type} config cannot be translated: {_problem(error)}", "correct the config"
         ) from None
-    header |= found.header
-    header = {
-        key: header[key] for key in (*(k for k in _HEADER if k in header), *(k for k in header if k not in _HEADER))
-    }
+    own = {"archc": Leaf(1), "name": Leaf(_label(name)), "family": Leaf(config.model_type)}
+    header: Tree = dict(sorted({**own, **found.header}.items(), key=_rank))
     about = [*notes, *_quantised(raw)]
     if outer != config.model_type:
         about.append(f"Its text model alone, {config.model_type}: what the wrapper adds to it is left out.")
-    elif family(config.model_type).beside:
-        about.append(f"The text model alone, without {family(config.model_type).beside}.")
+    elif known.beside:
+        about.append(f"The text model alone, without {known.beside}.")
     body = emit(dict(header), stack(found.layers), about, place)
     text = stamped(f"Imported by archc {__version__} from a config of the model type {_label(outer)}.", body)
     _check(text, config.model_type)
@@ -91,6 +83,11 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
         *(v for i, layer in enumerate(found.layers) for v in leaves(layer, f"layers.{i}.")),
     ]
     return Imported(text, tuple(values), outer if outer != config.model_type else None, tuple(about))
+
+
+def _rank(entry: tuple[str, object]) -> int:
+    """Where a key of the header stands: those that every spec has come first."""
+    return _HEADER.index(entry[0]) if entry[0] in _HEADER else len(_HEADER)
 
 
 def _check(text: str, model_type: str) -> None:
@@ -117,14 +114,14 @@ def _quantised(raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _problem(error: Exception) -> str:
     """What a table or the reference tripped over, in a line."""
-    text = " ".join(str(error).split())[:300]
+    text = printable(" ".join(str(error).split())[:300])
     if isinstance(error, KeyError):
         return f"it has no {text}"
     return text if isinstance(error, (ValueError, AttributeError)) and text else f"{type(error).__name__}: {text}"
 
 
-def _count(source: object, look: Reading) -> int:
-    value = getattr(look, source.name) if hasattr(source, "name") else source(look) if callable(source) else source
+def _count(source: Source, look: Reading) -> int:
+    value = answer(source, look)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 10_000:
         raise ValueError(f"{value!r} layers")
     return value

@@ -6,15 +6,23 @@ run: model types that transformers does not know are refused.
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from importlib import import_module
+from logging import CRITICAL
 from typing import Any
 
 from archc.errors import ArchcError, IncompleteError
-from archc.families import known_families
-from archc.spec.diagnostics import quoted
+from archc.families import family, known_families
+from archc.spec.diagnostics import printable, quoted
+from archc.spec.language import MAX_LAYERS
+
+_LAYERS = re.compile("(layers?|blocks|attention_types)$")
+"""Keys by which config classes count the entries of the lists that they make."""
+_IDLE = {"auto_map", "quantization_config", "num_labels", "id2label", "label2id"}
+"""Keys that would load code, change how the rest is read, or make tables for a classifier."""
 
 
 class UnknownModelError(ArchcError):
@@ -29,7 +37,7 @@ def reference(module: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = import_module(module)
-            import_module("transformers").logging.set_verbosity_error()
+            import_module("transformers").logging.set_verbosity(CRITICAL)  # archc says itself what is wrong
     except ModuleNotFoundError:
         raise IncompleteError(
             "importing needs transformers, which is not installed", "pip install 'archc[torch]'"
@@ -45,6 +53,8 @@ def resolve(raw: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str]:
     model_type = raw.get("model_type")
     if not isinstance(model_type, str):
         raise UnknownModelError("the config has no model_type", "add the model_type that transformers knows it by")
+    if (layers := max(_layer_counts(raw), default=0)) > MAX_LAYERS:
+        raise UnknownModelError(f"this config asks for {str(layers)[:40]} layers", "correct the config")
     known = reference("transformers.models.auto.configuration_auto").CONFIG_MAPPING
     if model_type not in known:
         custom = "; the code in its repository (auto_map) is never run" if "auto_map" in raw else ""
@@ -52,12 +62,14 @@ def resolve(raw: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            config = known[model_type].from_dict(_plain(raw))
+            read_floats = known[model_type]._decode_special_floats  # what from_pretrained does to a file: infinities
+            config = known[model_type].from_dict(read_floats(_plain(raw)))
             text = config.get_text_config(decoder=True)
+            text_type = text.model_type  # a key named as a section of a wrapper may hold anything
     except Exception as error:  # whatever the class trips over, it is the config that it cannot read
         raise UnknownModelError(f"transformers cannot read this config: {_line(error)}", "correct the config") from None
     stated = _section(raw, config, text) or raw
-    if text.model_type not in known_families():
+    if text_type not in known_families():
         raise UnknownModelError(*_refusal(config, text))
     if text is not config:
         stated = {**stated, **_lent(config, text, raw)}
@@ -86,14 +98,15 @@ def _refusal(config: Any, text: Any) -> tuple[str, str]:
 def _lent(config: Any, text: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Gives a text model what its wrapper decides, and returns what of that the wrapper's config states.
 
-    The head belongs to the wrapper's class, so whether it is tied is the wrapper's to say, where it says it at all.
+    The head belongs to the wrapper's class, so whether it is tied is the wrapper's to say, and not said is no; except
+    where that class holds the text model's own, head and all.
     """
     found = {}
     if text.dtype is None:
         text.dtype = config.dtype
         found["dtype"] = raw.get("dtype", raw.get("torch_dtype"))
-    if hasattr(config, "tie_word_embeddings"):
-        text.tie_word_embeddings = config.tie_word_embeddings
+    if not family(text.model_type).keeps_head:
+        text.tie_word_embeddings = getattr(config, "tie_word_embeddings", False)
         found["tie_word_embeddings"] = raw.get("tie_word_embeddings")
     return found
 
@@ -111,9 +124,21 @@ def _line(error: Exception) -> str:
     """What a config class says, without the names of its validators."""
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(said).split()).rpartition("Error: ")[2]
-    return text[:300] or type(error).__name__
+    return printable(text[:300]) or type(error).__name__
 
 
 def _plain(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy, for the class writes into sections, without what would load code or change how it reads the rest."""
-    return {key: deepcopy(value) for key, value in raw.items() if key not in {"auto_map", "quantization_config"}}
+    """A copy, for the class writes into sections, of what says something about the model."""
+    return {key: deepcopy(value) for key, value in raw.items() if key not in _IDLE}
+
+
+def _layer_counts(value: object, *, counts: bool = False) -> Iterator[int]:
+    """The numbers by which a config class may repeat something; with `counts`, all numbers in `value`."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _layer_counts(inner, counts=counts or bool(_LAYERS.search(str(key))))
+    elif isinstance(value, list) and counts:
+        for inner in value:
+            yield from _layer_counts(inner, counts=counts)
+    elif isinstance(value, int) and counts:
+        yield value

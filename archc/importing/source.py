@@ -8,9 +8,10 @@ import re
 import struct
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
@@ -21,8 +22,7 @@ _SECONDS: Final = 10
 """How long the hub may take to answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A config as it was found, and a name for the model."""
 
     raw: Mapping[str, Any]

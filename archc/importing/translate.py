@@ -45,6 +45,13 @@ def translate(table: Table, reading: Callable[[int], Reading], layers: int) -> T
     return Translation(_tree(once, reading, 0), tuple(_tree(per_layer, reading, layer) for layer in range(layers)))
 
 
+def answer(source: Source, look: Reading) -> object:
+    """What a source says of the config that `look` reads."""
+    if isinstance(source, Key):
+        return getattr(look, source.name)
+    return source(look) if callable(source) else source
+
+
 def _tree(table: Table, reading: Callable[[int], Reading], layer: int) -> Tree:
     tree: Tree = {}
     for path, source in table.items():
@@ -70,11 +77,7 @@ def _tree(table: Table, reading: Callable[[int], Reading], layer: int) -> Tree:
 def _resolved(source: Source, reading: Callable[[int], Reading], layer: int) -> Leaf | Tree | list[Tree] | None:
     """A leaf, a section, or a list of sections; None for what is left out."""
     look = reading(layer)
-    value: object = source
-    if isinstance(source, Key):
-        value = getattr(look, source.name)
-    elif callable(source):
-        value = source(look)
+    value = answer(source, look)
     if isinstance(value, Mapping):
         inner = {key: _resolved(part, reading, layer) for key, part in value.items()}
         return {key: part for key, part in inner.items() if part is not None}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
-
-from msgspec import Struct
+from typing import Literal
 
 from archc.parts.additions import AttentionFactorFields, adapter
 from archc.parts.attention_paths import DistanceBiasFields, KvConvFields
@@ -19,14 +17,14 @@ from archc.parts.attention_sections import (
     QueryScaleFields,
     Sinks,
 )
-from archc.parts.base import Heads, Keys, Tensor, linear
+from archc.parts.base import Heads, Keys, MixerPart, Tensor, linear
 from archc.parts.caches import Cache, ChunkedCache, CopiedCache, FullCache, MaskedCache, SlidingCache
 from archc.parts.indexer import INDEX_CONVENTION, Indexer
 from archc.parts.norm import Norm
 from archc.parts.position import Rope
 
 
-class Attention(Struct, frozen=True):
+class Attention(MixerPart, frozen=True):
     """Attention of `heads` queries over `kv_heads` keys and values of `head_dim` channels each."""
 
     hidden_size: int
@@ -75,7 +73,6 @@ class Attention(Struct, frozen=True):
     bucket_biases: int
     """Learned biases of a head, for buckets of distances."""
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
     kind = "gqa"
     partial = "attention.py.j2"
 
@@ -94,8 +91,15 @@ class Attention(Struct, frozen=True):
         return tuple(found)
 
     @property
+    def position_kind(self) -> str | None:
+        """How it tells positions apart: rope, alibi or buckets."""
+        if self.rope:
+            return "rope"
+        return "alibi" if self.alibi is not None else "buckets" if self.bucket_biases else None
+
+    @property
     def bounded_logits(self) -> bool:
-        """Whether query-key products stay within bounds, however long training makes the projections grow."""
+        """Whether queries and keys are normed, or what they meet in is capped or clamped."""
         normed = self.q_norm is not None and (self.k_norm is not None or self.kv == "reused")
         return normed or self.softcap is not None or self.clip is not None
 

@@ -30,7 +30,7 @@ from archc.parts.position import AlibiFields, BucketFields
 class AttentionFields(PartFields, frozen=True, kw_only=True):
     """`attention:` of a spec."""
 
-    reads_embedding = True
+    also_reads = ("stream_and_embedding",)
     kind: Annotated[Literal["gqa"], Meta(description="Softmax attention; kv_heads says how heads are shared.")] = "gqa"
     heads: Annotated[Size, Meta(description="Query heads.")]
     kv_heads: Annotated[
@@ -47,9 +47,8 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
     grouping: Annotated[
         Grouping,
         Meta(
-            description="Which query heads share a key/value head: interleaved, neighbours (query head h "
-            "uses h // group); "
-            "tiled, query head h uses h % kv_heads. Weights are trained for one of them."
+            description="Which query heads share a key/value head: interleaved, neighbours (query head h uses h // "
+            "group); tiled, query head h uses h % kv_heads. Weights are trained for one of them."
         ),
     ] = "interleaved"
     bias: Annotated[
@@ -86,19 +85,17 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
     kv: Annotated[
         Kv,
         Meta(
-            description="reused: keys and values are those of an earlier layer, and cost nothing here; "
-            "not_kept: they are "
-            "made for the positions at hand, and those of earlier positions are what a later pass of the "
-            "layer has kept."
+            description="reused: keys and values are those of an earlier layer, and cost nothing here; not_kept: they "
+            "are made for the positions at hand, and those of earlier positions are what a later pass of the layer has "
+            "kept."
         ),
     ] = "own"
     sinks: Annotated[
         Sinks,
         Meta(
             description="A learned logit per head that takes weight from all keys: column, as one more column of the "
-            "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column that is "
-            "projected from "
-            "the input."
+            "softmax; sigmoid, as sigmoid(logsumexp - sink) on the output; projected, as a column that is projected "
+            "from the input."
         ),
     ] = "none"
     gate: Annotated[HeadGateFields | None, Meta(description="A learned factor on the output of the heads.")] = None
@@ -111,9 +108,8 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
     length_limit: Annotated[
         Positive | None,
         Meta(
-            description="Queries, after a learned factor per channel of every head, and keys are shortened "
-            "to at most this "
-            "length."
+            description="Queries, after a learned factor per channel of every head, and keys are shortened to at most "
+            "this length."
         ),
     ] = None
     inputs: Annotated[
@@ -129,18 +125,16 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
     query_factor: Annotated[
         Positive | None,
         Meta(
-            description="A learned number for every channel of every query, times this, then squared, "
-            "multiplies it after "
-            "rotating."
+            description="A learned number for every channel of every query, times this, then squared, multiplies it "
+            "after rotating."
         ),
     ] = None
     differential: Annotated[
         bool,
         Meta(
-            description="Whether the outputs of the first half of the heads lose lambda times those of the "
-            "second (Ye et "
-            "al. 2024): heads pair up, each pair attends with values of both, and is normed without weight, then times "
-            "1 - l. lambda = exp(q1·k1) - exp(q2·k2) + l, four learned vectors; l = 0.8 - 0.6·exp(-0.3·layer)."
+            description="Whether the outputs of the first half of the heads lose lambda times those of the second (Ye "
+            "et al. 2024): heads pair up, each pair attends with values of both, and is normed without weight, then "
+            "times 1 - l. lambda = exp(q1·k1) - exp(q2·k2) + l, four learned vectors; l = 0.8 - 0.6·exp(-0.3·layer)."
         ),
     ] = False
     dynamic_mask: Annotated[DynamicMaskFields | None, Meta(description="Values decide which keys are seen.")] = None
@@ -206,8 +200,8 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
             window_rows=self.window_rows,
             chunk=self.chunk,
             softcap=self.softcap,
-            q_norm=qk.build(around.norm, heads, head_dim) if qk else None,
-            k_norm=qk.build(around.norm, kv_heads, head_dim) if qk and self.kv != "reused" else None,
+            q_norm=qk.over_heads(around.norm, heads, head_dim) if qk else None,
+            k_norm=qk.over_heads(around.norm, kv_heads, head_dim) if qk and self.kv != "reused" else None,
             qk_norm_over=qk.over if qk else "head",
             qk_norm_order=qk.order if qk else "before_rope",
             rope=around.position.build(head_dim, around.context) if around.position else None,

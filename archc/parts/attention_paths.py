@@ -44,9 +44,8 @@ class KvConvFields(Fields, frozen=True, kw_only=True):
     taps: Annotated[
         Literal["stored", "stored_and_projected"],
         Meta(
-            description="stored_and_projected: to the stored taps are added others, the same for all "
-            "channels of a head, "
-            "which are projected from what keys or values are projected from."
+            description="stored_and_projected: to the stored taps are added others, the same for all channels of a "
+            "head, which are projected from what keys or values are projected from."
         ),
     ] = "stored"
     scaled: Annotated[

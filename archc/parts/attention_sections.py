@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta
 
 from archc.parts.base import Fields, Positive, Size
-from archc.parts.norm import Norm, NormFields, NormKind, WeightConvention
+from archc.parts.norm import InnerNormFields, Norm, NormFields
 
 Projection = Literal["q", "k", "v", "o"]
 PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
@@ -43,7 +43,7 @@ class HeadGateFields(GateFields, frozen=True, kw_only=True):
     ] = None
 
 
-class QKNormFields(Fields, frozen=True, kw_only=True):
+class QKNormFields(InnerNormFields, frozen=True, kw_only=True):
     """`attention.qk_norm`: a norm on queries and keys. What it does not state, it takes from `norm`."""
 
     over: Annotated[
@@ -57,20 +57,10 @@ class QKNormFields(Fields, frozen=True, kw_only=True):
         Literal["before_rope", "after_rope"],
         Meta(description="Whether queries and keys are normed before or after they rotate."),
     ] = "before_rope"
-    kind: Annotated[NormKind | None, Meta(description="As norm.kind, which is the default.")] = None
-    eps: Annotated[Positive | None, Meta(description="As norm.eps, which is the default.")] = None
-    weight: Annotated[WeightConvention | None, Meta(description="As norm.weight, which is the default.")] = None
-    bias: Annotated[bool | None, Meta(description="As norm.bias, which is the default.")] = None
 
-    def build(self, norm: NormFields, heads: int, head_dim: int) -> Norm:
+    def over_heads(self, norm: NormFields, heads: int, head_dim: int) -> Norm:
         """The norm of `heads` heads of `head_dim` channels; what the fields leave open is as in `norm`."""
-        return Norm(
-            kind=self.kind or norm.kind,
-            size=head_dim if self.over == "head" else heads * head_dim,
-            eps=self.eps or norm.eps,
-            weight=self.weight or norm.weight,
-            bias=norm.bias if self.bias is None else self.bias,
-        )
+        return self.build(norm, head_dim if self.over == "head" else heads * head_dim)
 
 
 class QueryScaleFields(Fields, frozen=True, kw_only=True):
@@ -82,8 +72,8 @@ class QueryScaleFields(Fields, frozen=True, kw_only=True):
     form: Annotated[
         Literal["steps", "beyond", "power"],
         Meta(
-            description="steps: 1 + strength·ln(1 + floor(x)); beyond: 1 + strength·ln(max(x, 1)); power: "
-            "(1 + x)^strength."
+            description="steps: 1 + strength·ln(1 + floor(x)); beyond: 1 + strength·ln(max(x, 1)); power: (1 + "
+            "x)^strength."
         ),
     ]
     strength: Annotated[Positive, Meta(description="How fast queries grow.")]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # their fields are made of this file
 
 Size = Annotated[int, Meta(gt=0, le=2**40)]
 Positive = Annotated[float, Meta(gt=0, lt=1e38)]
-Role = Literal["mixer", "ffn"]
+Small = Annotated[float, Meta(ge=0, lt=1)]
 Group = Literal["embedding", "head", "attention", "ffn", "router", "norm", "position", "other"]
 """What a tensor counts as: `attention` stands for all mixers."""
 
@@ -132,48 +132,53 @@ class Routed(Struct, frozen=True):
     params_per_expert: int
 
 
-class Part(Protocol):
-    """A mixer or a feed-forward, as a frozen dataclass: one file in `archc/parts/`, one partial in `templates/`."""
-
-    @property
-    def role(self) -> Role:
-        """Whether positions meet in the part (mixer), or it works on each of them alone (ffn)."""
+class Part(Struct, frozen=True):
+    """A mixer or a feed-forward: one file in `archc/parts/`, one partial in `templates/`."""
 
     @property
     def kind(self) -> str:
         """The language's name for it, such as gqa or moe."""
+        raise NotImplementedError
 
     @property
     def partial(self) -> str | None:
         """The template partial that prints the part; None while it cannot be generated."""
+        return None
 
     @property
     def conventions(self) -> tuple[str, ...]:
         """What its arithmetic counts and leaves out, where that is not plain; printed with the figures."""
+        return ()
 
     def ungenerated(self) -> tuple[str, ...]:
-        """Fields of the language whose values in this part cannot be generated yet, such as attention.sinks."""
+        """Fields of the language whose values in this part cannot be generated yet, such as attention.sinks.
+
+        None in a part without a partial: its kind stands for all of them.
+        """
+        return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every parameter, named as in the generated module."""
+        raise NotImplementedError
 
     def caches(self) -> tuple[Cache, ...]:
         """What the part remembers from token to token."""
+        raise NotImplementedError
 
     def linear_flops(self) -> int:
         """Floating-point operations per token in matrix products with weights (a multiply-add is two)."""
+        raise NotImplementedError
 
     def mixing_flops(self, keys: Keys) -> float:
         """Floating-point operations per query where positions meet."""
+        raise NotImplementedError
 
 
 class PartFields(Fields, frozen=True, kw_only=True):
     """A section that declares a part."""
 
-    reads_embedding: ClassVar[bool] = False
-    """Whether the part can read the embedded tokens beside the stream."""
-    reads_streams: ClassVar[bool] = False
-    """Whether the part can read several residual streams side by side, and write to each of them."""
+    also_reads: ClassVar[tuple[str, ...]] = ()
+    """What the part can read that is wider than the stream, in the words of a branch's `reads`."""
 
     @property
     def readings(self) -> int:
@@ -185,32 +190,76 @@ class PartFields(Fields, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class MixerPart(Part, Protocol):
-    """What lets positions meet."""
+class MixerPart(Part, frozen=True):
+    """What lets positions meet. What is not overridden is so for a mixer without queries, keys and positions."""
 
     @property
     def shape(self) -> Heads | None:
         """How queries share keys and values; None for a mixer without queries."""
+        return None
 
     @property
     def rope(self) -> Rope | None:
         """The rotary positions that it applies."""
+        return None
+
+    @property
+    def position_kind(self) -> str | None:
+        """How it tells positions apart by itself: rope, alibi or buckets; None where it does not."""
+        return "rope" if self.rope else None
 
     @property
     def window(self) -> int | None:
         """Positions that a query sees at most, its own included; None where it sees all earlier ones."""
+        return None
+
+    @property
+    def chunk(self) -> int | None:
+        """Positions that share a chunk, of whose others a query sees none; None where there are no chunks."""
+        return None
+
+    @property
+    def bounded_logits(self) -> bool:
+        """Whether query-key products stay within bounds, however long training makes the projections grow."""
+        return False
+
+    @property
+    def idle_biases(self) -> tuple[str, ...]:
+        """Projections whose bias changes no output."""
+        return ()
 
 
-class FfnPart(Part, Protocol):
-    """What works on each position alone."""
+class FfnPart(Part, frozen=True):
+    """What works on each position alone. What is not overridden is so for one that only multiplies."""
 
     @property
     def width(self) -> int:
         """Channels between its matrices; of one expert, where it has several."""
+        raise NotImplementedError
+
+    @property
+    def gated(self) -> bool:
+        """Whether an activated half multiplies the other half."""
+        return False
+
+    @property
+    def activation(self) -> str | None:
+        """The language's name for its activation; None where it has none to choose."""
+        return None
 
     @property
     def routed(self) -> Routed | None:
         """The experts that a router chooses from, where there are any."""
+        return None
+
+    def caches(self) -> tuple[Cache, ...]:
+        """It remembers nothing."""
+        return ()
+
+    def mixing_flops(self, keys: Keys) -> float:
+        """Positions do not meet here."""
+        del keys
+        return 0
 
 
 def linear(name: str, out_features: int, in_features: int, bias: bool, group: Group) -> tuple[Tensor, ...]:

@@ -6,11 +6,11 @@ From transformers 5.24, models/reformer/modeling_reformer.py, LocalSelfAttention
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Heads, Keys, PartFields, Settled, Size, Tensor, linear
+from archc.parts.base import Heads, Keys, MixerPart, PartFields, Settled, Size, Tensor, linear
 from archc.parts.caches import Cache, LatentCache, MaskedCache
 
 
@@ -37,16 +37,13 @@ class BucketedFields(PartFields, frozen=True, kw_only=True):
         return Bucketed(self, around.hidden_size)
 
 
-class Bucketed(Struct, frozen=True):
+class Bucketed(MixerPart, frozen=True):
     """Heads that attend within chunks."""
 
     fields: BucketedFields
     hidden_size: int
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
-    kind: ClassVar[str] = "bucketed"
-    partial: ClassVar[None] = None
-    rope: ClassVar[None] = None
+    kind = "bucketed"
 
     @property
     def conventions(self) -> tuple[str, ...]:
@@ -80,10 +77,6 @@ class Bucketed(Struct, frozen=True):
     def q_width(self) -> int:
         """Channels of all heads."""
         return self.fields.heads * self.fields.head_dim
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet, which stands for all its fields."""
-        return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """q, k (the same by hash), v and o."""

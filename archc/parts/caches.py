@@ -17,9 +17,13 @@ from msgspec import Struct
 class Cache(Struct, frozen=True):
     """What all kinds of cache answer; these are the answers of one that holds nothing."""
 
-    kind: ClassVar[str]
     state: ClassVar[bool] = False
     """Whether it is stored in the type of recurrent states, not in that of keys and values."""
+
+    @property
+    def kind(self) -> str:
+        """What is needed, in a word; caches that differ only in what transformers keeps are of one kind."""
+        raise NotImplementedError
 
     @property
     def growth(self) -> Fraction:
@@ -58,7 +62,7 @@ class FullCache(Cache, frozen=True):
 
     elements: int
 
-    kind: ClassVar[str] = "full"
+    kind = "full"
 
     @property
     def growth(self) -> Fraction:
@@ -76,7 +80,7 @@ class LatentCache(FullCache, frozen=True):
     models/reformer/modeling_reformer.py, LSHSelfAttention.forward).
     """
 
-    kind: ClassVar[str] = "latent"
+    kind = "latent"
 
 
 class IndexCache(FullCache, frozen=True):
@@ -85,20 +89,20 @@ class IndexCache(FullCache, frozen=True):
     Transformers keeps the same (transformers 5.24, cache_utils.py, DynamicIndexedLayer.update_indexer).
     """
 
-    kind: ClassVar[str] = "index"
+    kind = "index"
 
 
 class SlidingCache(Cache, frozen=True):
     """Keeps `elements` numbers for the last `window` positions, the current one included.
 
     Transformers keeps window - 1 rows: the token being computed is not stored beforehand (transformers 5.24,
-    cache_utils.py, DynamicSlidingWindowLayer.update).
+    cache_utils.py, DynamicSlidingWindowLayer.update). Of a window of 1 it keeps all, by the slice [-0:].
     """
 
     elements: int
     window: int
 
-    kind: ClassVar[str] = "sliding"
+    kind = "sliding"
 
     @property
     def window_growth(self) -> int:
@@ -108,7 +112,10 @@ class SlidingCache(Cache, frozen=True):
         return self.elements * min(context, self.window)
 
     def reference_held(self, context: int) -> int:
-        return self.elements * min(context, self.window - 1)
+        return self.elements * self._reference_rows(context)
+
+    def _reference_rows(self, context: int) -> int:
+        return min(context, self.window - 1 or context)
 
     def reserved(self, context: int) -> int:
         return self.elements * context
@@ -119,8 +126,6 @@ class MaskedCache(SlidingCache, frozen=True):
 
     Transformers hides what has left the window behind the mask, and keeps it.
     """
-
-    kind: ClassVar[str] = "masked"
 
     def reference_held(self, context: int) -> int:
         return self.elements * context
@@ -133,10 +138,8 @@ class SharedSlidingCache(SlidingCache, frozen=True):
     DynamicSlidingWindowLayer.update).
     """
 
-    kind: ClassVar[str] = "shared_sliding"
-
     def reference_held(self, context: int) -> int:
-        return 2 * self.elements * min(context, self.window - 1)
+        return 2 * self.elements * self._reference_rows(context)
 
 
 class CompressedCache(Cache, frozen=True):
@@ -151,7 +154,7 @@ class CompressedCache(Cache, frozen=True):
     rate: int
     overlapping: bool
 
-    kind: ClassVar[str] = "compressed"
+    kind = "compressed"
 
     @property
     def growth(self) -> Fraction:
@@ -179,7 +182,7 @@ class ChunkedCache(SlidingCache, frozen=True):
     Transformers sizes it as a window of the chunk's length.
     """
 
-    kind: ClassVar[str] = "chunked"
+    kind = "chunked"
 
 
 class ConvCache(Cache, frozen=True):
@@ -191,7 +194,7 @@ class ConvCache(Cache, frozen=True):
     channels: int
     kernel: int
 
-    kind: ClassVar[str] = "convolution"
+    kind = "convolution"
 
     @property
     def fixed(self) -> int:
@@ -209,8 +212,6 @@ class ConvTailCache(ConvCache, frozen=True):
     models/recurrent_gemma/modeling_recurrent_gemma.py).
     """
 
-    kind: ClassVar[str] = "convolution_tail"
-
     def reference_held(self, context: int) -> int:
         return self.held(context)
 
@@ -225,7 +226,7 @@ class ReachCache(Cache, frozen=True):
     channels: int
     columns: int
 
-    kind: ClassVar[str] = "convolution_reach"
+    kind = "convolution"
 
     @property
     def fixed(self) -> int:
@@ -237,7 +238,7 @@ class StateCache(Cache, frozen=True):
 
     elements: int
 
-    kind: ClassVar[str] = "state"
+    kind = "state"
     state: ClassVar[bool] = True
 
     @property
@@ -254,7 +255,9 @@ class CopiedCache(Cache, frozen=True):
     one: Cache
     times: int
 
-    kind: ClassVar[str] = "copied"
+    @property
+    def kind(self) -> str:
+        return self.one.kind
 
     @property
     def growth(self) -> Fraction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -30,8 +30,7 @@ class CausalConv(Recurrent, frozen=True):
     kernel: int
     scaled: bool
 
-    kind: ClassVar[str] = "causal_conv"
-    conventions: ClassVar[tuple[str, ...]] = ()
+    kind = "causal_conv"
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Taps [D, kernel]."""

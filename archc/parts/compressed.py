@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from archc.parts.attention_sections import Sinks
@@ -20,6 +20,7 @@ from archc.parts.base import (
     Finding,
     Heads,
     Keys,
+    MixerPart,
     PartFields,
     Positive,
     Settled,
@@ -115,7 +116,7 @@ class CompressedFields(PartFields, frozen=True, kw_only=True):
         )
 
 
-class CompressedAttention(Struct, frozen=True):
+class CompressedAttention(MixerPart, frozen=True):
     """Attention of `heads` queries over one shared key in a window, and over entries."""
 
     fields: CompressedFields
@@ -126,9 +127,7 @@ class CompressedAttention(Struct, frozen=True):
     query_norm: Norm | None
     key_norm: Norm
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
     kind = "compressed"
-    partial = None
 
     @property
     def conventions(self) -> tuple[str, ...]:
@@ -154,10 +153,6 @@ class CompressedAttention(Struct, frozen=True):
     def window(self) -> int | None:
         """Positions that a query sees at most; None where entries reach further back."""
         return self.fields.window if self.fields.compression is None else None
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole is not generated."""
-        return ()
 
     @property
     def _matrices(self) -> dict[str, tuple[int, int]]:

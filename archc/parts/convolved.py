@@ -6,12 +6,12 @@ From transformers 5.24, models/zaya/modeling_zaya.py, ZayaCCAProjection and Zaya
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
-from archc.parts.base import Finding, Heads, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.base import Finding, Heads, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.caches import Cache, FullCache, ReachCache, SlidingCache
 from archc.parts.position import Rope
 
@@ -62,18 +62,15 @@ class ConvolvedFields(PartFields, frozen=True, kw_only=True):
         return Convolved(self, around.hidden_size, rope)
 
 
-class Convolved(Struct, frozen=True):
+class Convolved(MixerPart, frozen=True):
     """Attention of `heads` queries over `kv_heads` keys and values, convolved before they meet."""
 
     fields: ConvolvedFields
     hidden_size: int
     rope: Rope | None
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
-    kind: ClassVar[str] = "convolved"
-    partial: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = ()
-    bounded_logits: ClassVar[bool] = True
+    kind = "convolved"
+    bounded_logits = True
 
     @property
     def shape(self) -> Heads:
@@ -94,10 +91,6 @@ class Convolved(Struct, frozen=True):
     def kv_width(self) -> int:
         """Channels of all keys, and of all values."""
         return self.fields.kv_heads * self.fields.head_dim
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet, which stands for all its fields."""
-        return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """q, k, both halves of v, o; taps [channels, kernel], [channels, head_dim, kernel]; a number per key head."""

@@ -7,15 +7,15 @@ key by itself. Queries and keys are brought to length one, queries then divided 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Positive, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvCache, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
-from archc.parts.norm import Norm
-from archc.parts.recurrent import InnerNormFields, Recurrent, convolution, projection, vector
+from archc.parts.norm import InnerNormFields, Norm
+from archc.parts.recurrent import Recurrent, convolution, projection, vector
 
 
 class _DeltaFields(PartFields, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class GatedDelta(Recurrent, frozen=True):
     gate: Literal["silu", "sigmoid"]
     output_norm: Norm
 
-    kind: ClassVar[str] = "gated_delta"
+    kind = "gated_delta"
 
     @property
     def key_width(self) -> int:
@@ -186,7 +186,7 @@ class Kda(Recurrent, frozen=True):
     gate_rank: int | None
     decay_floor: float | None
 
-    kind: ClassVar[str] = "kda"
+    kind = "kda"
 
     @property
     def width(self) -> int:

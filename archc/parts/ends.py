@@ -28,9 +28,8 @@ class EmbeddingFields(Fields, frozen=True, kw_only=True):
     width: Annotated[
         Size | None,
         Meta(
-            description="Channels of the embedding (and of a tied head), where linear layers without bias "
-            "lead from it to "
-            "hidden_size and back."
+            description="Channels of the embedding (and of a tied head), where linear layers without bias lead from it "
+            "to hidden_size and back."
         ),
     ] = None
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from archc.parts.base import (
+    FfnPart,
     Fields,
     Finding,
-    Keys,
     PartFields,
     Routed,
     Settled,
@@ -34,9 +34,8 @@ class SharedExpertFields(Fields, frozen=True, kw_only=True):
     gate: Annotated[
         Literal["none", "sigmoid", "router"],
         Meta(
-            description="sigmoid: the output is multiplied by a learned sigmoid(w·x) per token; router: the "
-            "router has a "
-            "row for each of count equal slices, and weighs them together with the chosen experts."
+            description="sigmoid: the output is multiplied by a learned sigmoid(w·x) per token; router: the router has "
+            "a row for each of count equal slices, and weighs them together with the chosen experts."
         ),
     ] = "none"
     count: Annotated[Size, Meta(description="Slices that the router weighs.")] = 1
@@ -59,7 +58,7 @@ class IdentityFields(Fields, frozen=True, kw_only=True):
     ] = "nothing"
 
 
-class LatentFields(Fields, frozen=True, kw_only=True):
+class NarrowingFields(Fields, frozen=True, kw_only=True):
     """`ffn.latent`: the chosen experts work between a linear layer that narrows their input and one that widens it."""
 
     width: Annotated[Size, Meta(description="Channels that an expert reads and writes.")]
@@ -78,21 +77,20 @@ class MoeFields(PartFields, frozen=True, kw_only=True):
     bias: Annotated[
         Literal["none", "experts", "sum"],
         Meta(
-            description="experts: every matrix of every expert has a bias; sum: one is added to the sum of "
-            "their outputs."
+            description="experts: every matrix of every expert has a bias; sum: one is added to the sum of their "
+            "outputs."
         ),
     ] = "none"
     glu: Annotated[GluFields | None, Meta(description="What happens around the product of gated experts.")] = None
     router: Annotated[RouterFields, Meta(description="How experts are chosen and weighted.")]
     shared: Annotated[SharedExpertFields | None, Meta(description="A feed-forward for every token.")] = None
     identity: Annotated[IdentityFields | None, Meta(description="Experts that return their input.")] = None
-    latent: Annotated[LatentFields | None, Meta(description="A narrow space that the experts work in.")] = None
+    latent: Annotated[NarrowingFields | None, Meta(description="A narrow space that the experts work in.")] = None
     norms: Annotated[
         Literal["none", "each"],
         Meta(
-            description="each: the experts and the shared feed-forward have a norm before and one behind "
-            "each of them, as "
-            "in norm; the router reads what comes before those. The branch then needs no norm before it."
+            description="each: the experts and the shared feed-forward have a norm before and one behind each of them, "
+            "as in norm; the router reads what comes before those. The branch then needs no norm before it."
         ),
     ] = "none"
 
@@ -136,7 +134,7 @@ class MoeFields(PartFields, frozen=True, kw_only=True):
         )
 
 
-class Experts(Struct, frozen=True):
+class Experts(FfnPart, frozen=True):
     """`experts` feed-forwards of `width` channels, of which a token uses `top_k`, and perhaps a shared one."""
 
     hidden_size: int
@@ -154,11 +152,10 @@ class Experts(Struct, frozen=True):
     """Rows of the router that weigh the shared feed-forward."""
     shared_average: bool
     identity: IdentityFields | None
-    latent: LatentFields | None
+    latent: NarrowingFields | None
     norm: Norm | None
     """What stands before and behind the experts, and before and behind the shared feed-forward."""
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
     partial = "experts.py.j2"
     kind = "moe"
 
@@ -234,10 +231,6 @@ class Experts(Struct, frozen=True):
                 tensors += self.norm.tensors(name)
         return tuple(tensors)
 
-    def caches(self) -> tuple[()]:
-        """Experts remember nothing."""
-        return ()
-
     def linear_flops(self) -> int:
         """The router, the chosen experts and the shared one; sorting and combining are left out."""
         router = self.router.weights(self.hidden_size, self.choices + self.shared_rows)
@@ -245,8 +238,3 @@ class Experts(Struct, frozen=True):
         latent = 2 * self.inner_size * self.hidden_size if self.latent else 0
         shared = self.shared.linear_flops() if self.shared else 0
         return 2 * (router + self.top_k * self.expert_weights + latent) + shared
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Positions do not meet here."""
-        del keys
-        return 0

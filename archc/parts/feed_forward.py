@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from archc.parts.additions import ADAPTER_DOC, GatedFactorFields, adapter
-from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.base import FfnPart, Finding, PartFields, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.glu import GluFields
 from archc.parts.norm import Norm
 
@@ -83,7 +83,7 @@ class GatedFields(DenseFields, frozen=True, kw_only=True):
             )
 
 
-class FeedForward(Struct, frozen=True):
+class FeedForward(FfnPart, frozen=True):
     """A dense feed-forward of `width` channels, with or without a gate."""
 
     hidden_size: int
@@ -96,10 +96,7 @@ class FeedForward(Struct, frozen=True):
     adapter_rank: int | None = None
     inner_norm: Norm | None = None
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
     partial = "feed_forward.py.j2"
-    conventions = ()
-    routed: ClassVar[None] = None
 
     @property
     def kind(self) -> str:
@@ -140,16 +137,7 @@ class FeedForward(Struct, frozen=True):
         }
         return tuple(f"ffn.{name}" for name, is_so in unusual.items() if is_so)
 
-    def caches(self) -> tuple[()]:
-        """A feed-forward remembers nothing."""
-        return ()
-
     def linear_flops(self) -> int:
         """Two operations per weight; the activation and the gate's product are left out."""
         added = sum(tensor.size for tensor in self._adapter())
         return 2 * ((3 if self.gated else 2) * self.hidden_size * self.width + added)
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Positions do not meet here."""
-        del keys
-        return 0

@@ -23,9 +23,8 @@ class GluFields(Fields, frozen=True, kw_only=True):
     sparsity: Annotated[
         Annotated[float, Meta(gt=0, lt=1)] | None,
         Meta(
-            description="Share of the gates that is cut off before the activation, were they normally "
-            "distributed: a gate "
-            "loses mean + quantile · standard deviation of all, and stays at or above 0."
+            description="Share of the gates that is cut off before the activation, were they normally distributed: a "
+            "gate loses mean + quantile · standard deviation of all, and stays at or above 0."
         ),
     ] = None
     gate_softcap: Annotated[

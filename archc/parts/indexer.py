@@ -27,17 +27,15 @@ class IndexerFields(Fields, frozen=True, kw_only=True):
     indices: Annotated[
         Literal["own", "reused"],
         Meta(
-            description="reused: the keys are those that the last layer before it with an indexer of its "
-            "own has chosen; "
-            "nothing is computed or stored here."
+            description="reused: the keys are those that the last layer before it with an indexer of its own has "
+            "chosen; nothing is computed or stored here."
         ),
     ] = "own"
     score: Annotated[
         Literal["weighted_relu", "relu", "product"],
         Meta(
-            description="weighted_relu: the sum over heads of w·relu(q·k), with weights projected from the "
-            "input; relu: "
-            "the sum of relu(q·k); product: q·k, each head choosing for its own group of query heads."
+            description="weighted_relu: the sum over heads of w·relu(q·k), with weights projected from the input; "
+            "relu: the sum of relu(q·k); product: q·k, each head choosing for its own group of query heads."
         ),
     ] = "weighted_relu"
     key_norm: Annotated[InnerNormFields | None, Meta(description="A norm on index keys.")] = None
@@ -52,9 +50,9 @@ class IndexerFields(Fields, frozen=True, kw_only=True):
     block_score: Annotated[
         Literal["best", "mean_key"],
         Meta(
-            description="best: a block is as good as its best key; mean_key: it is scored once, by the mean "
-            "of its keys "
-            "before their norm and rotation, when it is whole; what comes after the last whole block is always seen."
+            description="best: a block is as good as its best key; mean_key: it is scored once, by the mean of its "
+            "keys before their norm and rotation, when it is whole; what comes after the last whole block is always "
+            "seen."
         ),
     ] = "best"
     local_blocks: Annotated[

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from archc.parts.attention_sections import GateFields, Sinks
@@ -20,6 +20,7 @@ from archc.parts.base import (
     Finding,
     Heads,
     Keys,
+    MixerPart,
     PartFields,
     Positive,
     Settled,
@@ -62,8 +63,8 @@ class LatentFields(PartFields, frozen=True, kw_only=True):
     rope_dim: Annotated[
         Size,
         Meta(
-            description="Channels of a query or key by which positions act. Keys share one, beside the "
-            "latent in the cache."
+            description="Channels of a query or key by which positions act. Keys share one, beside the latent in the "
+            "cache."
         ),
     ]
     value_dim: Annotated[Size, Meta(description="Channels of a value.")]
@@ -153,7 +154,7 @@ def _yarn_square(position: Fields | None) -> float:
     return (0.1 * scaling.mscale_all_dim * math.log(scaling.factor) + 1) ** 2
 
 
-class LatentAttention(Struct, frozen=True):
+class LatentAttention(MixerPart, frozen=True):
     """Attention of `heads` queries over keys and values that are made of a latent."""
 
     fields: LatentFields
@@ -166,9 +167,7 @@ class LatentAttention(Struct, frozen=True):
     rope_key_norm: Norm | None
     indexer: Indexer | None
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
     kind = "mla"
-    partial = None
 
     @property
     def conventions(self) -> tuple[str, ...]:
@@ -195,10 +194,6 @@ class LatentAttention(Struct, frozen=True):
     def shape(self) -> Heads:
         """Every head has keys and values of its own."""
         return Heads(self.fields.heads, self.fields.heads, self.head_dim)
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole is not generated."""
-        return ()
 
     @property
     def projections(self) -> dict[LatentProjection, tuple[int, int]]:

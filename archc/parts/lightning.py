@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
 from archc.parts.caches import Cache, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
-from archc.parts.norm import Norm
-from archc.parts.recurrent import InnerNormFields, Recurrent, projection
+from archc.parts.norm import InnerNormFields, Norm
+from archc.parts.recurrent import Recurrent, projection
 
 
 class LightningFields(PartFields, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Lightning(Recurrent, frozen=True):
     chunk: int
     output_norm: Norm
 
-    kind: ClassVar[str] = "lightning"
+    kind = "lightning"
 
     @property
     def width(self) -> int:

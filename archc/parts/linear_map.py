@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Keys, PartFields, Settled, Tensor, linear
+from archc.parts.base import FfnPart, PartFields, Settled, Tensor, linear
 
 
 class LinearMapFields(PartFields, frozen=True, kw_only=True):
@@ -20,40 +20,23 @@ class LinearMapFields(PartFields, frozen=True, kw_only=True):
         return LinearMap(around.hidden_size, self.bias)
 
 
-class LinearMap(Struct, frozen=True):
+class LinearMap(FfnPart, frozen=True):
     """A matrix [hidden_size, hidden_size]."""
 
     hidden_size: int
     bias: bool
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
-    kind: ClassVar[str] = "linear"
-    partial: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = ()
-    routed: ClassVar[None] = None
+    kind = "linear"
 
     @property
     def width(self) -> int:
         """Channels that it puts out."""
         return self.hidden_size
 
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet."""
-        return ()
-
     def tensors(self) -> tuple[Tensor, ...]:
         """The matrix, and its bias."""
         return linear("map", self.hidden_size, self.hidden_size, self.bias, "ffn")
 
-    def caches(self) -> tuple[()]:
-        """It remembers nothing."""
-        return ()
-
     def linear_flops(self) -> int:
         """Two operations per weight."""
         return 2 * self.hidden_size * self.hidden_size
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Positions do not meet here."""
-        del keys
-        return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Keys, PartFields, Settled, Size, Tensor, linear
+from archc.parts.base import FfnPart, PartFields, Settled, Size, Tensor, linear
 from archc.parts.norm import Norm
 
 
@@ -24,7 +24,7 @@ class LowRankFields(PartFields, frozen=True, kw_only=True):
         return LowRank(around.hidden_size, self.rank, norm, self.skip)
 
 
-class LowRank(Struct, frozen=True):
+class LowRank(FfnPart, frozen=True):
     """Two matrices, [rank, hidden_size] and [hidden_size, rank]."""
 
     hidden_size: int
@@ -32,20 +32,12 @@ class LowRank(Struct, frozen=True):
     norm: Norm | None
     skip: bool
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
-    kind: ClassVar[str] = "low_rank"
-    partial: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = ()
-    routed: ClassVar[None] = None
+    kind = "low_rank"
 
     @property
     def width(self) -> int:
         """Channels between the matrices."""
         return self.rank
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet."""
-        return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Both matrices, and the norm behind them."""
@@ -55,15 +47,6 @@ class LowRank(Struct, frozen=True):
             *(self.norm.tensors("output_norm") if self.norm else ()),
         )
 
-    def caches(self) -> tuple[()]:
-        """It remembers nothing."""
-        return ()
-
     def linear_flops(self) -> int:
         """Two operations per weight."""
         return 4 * self.hidden_size * self.rank
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Positions do not meet here."""
-        del keys
-        return 0

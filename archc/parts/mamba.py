@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvCache, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
-from archc.parts.norm import Norm
-from archc.parts.recurrent import InnerNormFields, Recurrent, convolution, projection, vector
+from archc.parts.norm import InnerNormFields, Norm
+from archc.parts.recurrent import Recurrent, convolution, projection, vector
 
 
 class MambaFields(PartFields, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Mamba(Recurrent, frozen=True):
     state_norm: Norm | None
     """That of B, and that of C."""
 
-    kind: ClassVar[str] = "mamba"
+    kind = "mamba"
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Input and gate [2W, D]; taps; per head the rows of dt, B and C, and of dt's way back; decay [W, N]; skip."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from archc.parts.base import Fields, Finding, Keys, PartFields, Positive, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ConvCache, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
-from archc.parts.norm import Norm
-from archc.parts.recurrent import InnerNormFields, Recurrent, convolution, projection, vector
+from archc.parts.norm import InnerNormFields, Norm
+from archc.parts.recurrent import Recurrent, convolution, projection, vector
 
 
 class Mamba2FactorFields(Fields, frozen=True, kw_only=True):
@@ -53,9 +53,8 @@ class Mamba2Fields(PartFields, frozen=True, kw_only=True):
         float,
         Meta(
             ge=0,
-            description="Time steps are raised to this. Transformers does so when it reads many tokens, not "
-            "for a single "
-            "one.",
+            description="Time steps are raised to this. Transformers does so when it reads many tokens, not for a "
+            "single one.",
         ),
     ] = 0.0
     dt_max: Annotated[Positive | None, Meta(description="Time steps are lowered to this, as for dt_min.")] = None
@@ -115,7 +114,7 @@ class Mamba2(Recurrent, frozen=True):
     dt_max: float | None
     factors: Mamba2FactorFields
 
-    kind: ClassVar[str] = "mamba2"
+    kind = "mamba2"
 
     @property
     def width(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -54,7 +54,7 @@ class Mlstm(Recurrent, frozen=True):
     eps: float
     output_norm: Norm
 
-    kind: ClassVar[str] = "mlstm"
+    kind = "mlstm"
 
     @property
     def key_width(self) -> int:

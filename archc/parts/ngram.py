@@ -6,11 +6,11 @@ From transformers 5.24, models/qwen4_exp/modeling_qwen4_exp.py, Qwen4ExpTextPLEL
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
+from archc.parts.base import Finding, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor
 from archc.parts.caches import Cache, ReachCache
 from archc.parts.recurrent import convolution, projection
 
@@ -25,7 +25,7 @@ class NgramFields(PartFields, frozen=True, kw_only=True):
     hash function, behind those of the ones before it.
     """
 
-    reads_streams = True
+    also_reads = ("streams",)
     kind: Literal["ngram"]
     order: Annotated[int, Meta(ge=2, le=64, description="Tokens of the longest n-gram.")]
     heads: Annotated[Size, Meta(description="Hash functions for the n-grams of each length.")]
@@ -53,7 +53,7 @@ class NgramFields(PartFields, frozen=True, kw_only=True):
         return Ngram(self, around.hidden_size, around.input_size)
 
 
-class Ngram(Struct, frozen=True):
+class Ngram(MixerPart, frozen=True):
     """A table of hashed n-grams, a key for every stream, one value, and a convolution over all streams."""
 
     fields: NgramFields
@@ -61,13 +61,8 @@ class Ngram(Struct, frozen=True):
     input_size: int
     """Channels of all streams together."""
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
-    kind: ClassVar[str] = "ngram"
-    partial: ClassVar[None] = None
-    shape: ClassVar[None] = None
-    rope: ClassVar[None] = None
-    window: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = (
+    kind = "ngram"
+    conventions = (
         "hashed n-grams: the ids of the last tokens are remembered and, being no numbers of the stream, not counted",
     )
 
@@ -75,10 +70,6 @@ class Ngram(Struct, frozen=True):
     def functions(self) -> int:
         """Hash functions, each of which finds one row."""
         return (self.fields.order - 1) * self.fields.heads
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet, which stands for all its fields."""
-        return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The table, keys [n·D, width], value [D, width], three norms of n·D, taps, and the numbers that hash."""

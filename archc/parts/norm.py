@@ -19,10 +19,9 @@ class NormFields(Fields, frozen=True, kw_only=True):
     kind: Annotated[
         NormKind,
         Meta(
-            description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm "
-            "subtracts the mean too "
-            "(Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent. l2 divides by the "
-            "length of the vector."
+            description="rmsnorm divides by the root mean square (Zhang & Sennrich 2019); layernorm subtracts the mean "
+            "too (Ba et al. 2016). Swapping them raises nothing and costs a trained model a few percent. l2 divides by "
+            "the length of the vector."
         ),
     ]
     eps: Annotated[Positive, Meta(description="Added to the mean square (or the variance) before the square root.")]
@@ -38,8 +37,8 @@ class NormFields(Fields, frozen=True, kw_only=True):
         Meta(
             description="pre: before each branch; post: on the branch output, before it is added; sandwich: both; "
             "parallel: attention and feed-forward read the same normed input and are added together; "
-            "parallel_separate: "
-            "the same, each behind a norm of its own; post_sum: on the sum of stream and branch (Vaswani et al. 2017)."
+            "parallel_separate: the same, each behind a norm of its own; post_sum: on the sum of stream and branch "
+            "(Vaswani et al. 2017)."
         ),
     ] = "pre"
 

@@ -38,8 +38,8 @@ class RopeFields(Fields, frozen=True, kw_only=True):
     pairing: Annotated[
         Pairing,
         Meta(
-            description="Which channels turn together: half pairs (i, i + d/2), interleaved pairs (2i, 2i + 1). "
-            "The weights are trained for one of them."
+            description="Which channels turn together: half pairs (i, i + d/2), interleaved pairs (2i, 2i + 1). The "
+            "weights are trained for one of them."
         ),
     ] = "half"
     partial: Annotated[
@@ -147,8 +147,8 @@ class SinusoidalFields(NoRopeFields, frozen=True, kw_only=True):
     layout: Annotated[
         Literal["interleaved", "blocks"],
         Meta(
-            description="interleaved: sine and cosine of a frequency are neighbours; blocks: all sines, "
-            "then all cosines."
+            description="interleaved: sine and cosine of a frequency are neighbours; blocks: all sines, then all "
+            "cosines."
         ),
     ] = "interleaved"
     slowest: Annotated[
@@ -188,9 +188,8 @@ class AlibiFields(NoRopeFields, frozen=True, kw_only=True):
     max_bias: Annotated[
         Positive,
         Meta(
-            description="Head h of n has the slope 2^(-max_bias·h/n). Where n is no power of two: the m "
-            "heads of the next "
-            "lower one have theirs, the rest those of the odd heads of 2m."
+            description="Head h of n has the slope 2^(-max_bias·h/n). Where n is no power of two: the m heads of the "
+            "next lower one have theirs, the rest those of the odd heads of 2m."
         ),
     ] = 8.0
     scaled: Annotated[bool, Meta(description="Whether attention.scale multiplies the distances too.")] = False

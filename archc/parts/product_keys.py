@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isqrt
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Finding, Keys, PartFields, Routed, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.base import FfnPart, Finding, PartFields, Routed, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation, FeedForward
 
 
@@ -46,7 +46,7 @@ class ProductKeyFields(PartFields, frozen=True, kw_only=True):
         return ProductKeys(around.hidden_size, self.experts, self.top_k, self.renormalize, dense)
 
 
-class ProductKeys(Struct, frozen=True):
+class ProductKeys(FfnPart, frozen=True):
     """A pool of `experts` of which a token uses `top_k`, added to a dense feed-forward."""
 
     hidden_size: int
@@ -55,10 +55,18 @@ class ProductKeys(Struct, frozen=True):
     renormalize: bool
     dense: FeedForward
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
     kind = "product_keys"
-    partial: ClassVar[None] = None
     conventions = ("product keys: scores of rows and columns are counted, adding and sorting their sums is not",)
+
+    @property
+    def gated(self) -> bool:
+        """That of the dense feed-forward."""
+        return self.dense.gated
+
+    @property
+    def activation(self) -> str:
+        """That of the dense feed-forward."""
+        return self.dense.activation
 
     @property
     def width(self) -> int:
@@ -83,19 +91,6 @@ class ProductKeys(Struct, frozen=True):
         )
         return (*self.dense.tensors(), *linear("router", 2 * self.keys, self.hidden_size, False, "router"), *pool)
 
-    def ungenerated(self) -> tuple[str, ...]:
-        """The whole part cannot be generated."""
-        return ()
-
-    def caches(self) -> tuple[()]:
-        """A feed-forward remembers nothing."""
-        return ()
-
     def linear_flops(self) -> int:
         """The dense feed-forward, the scores of both sides, and two rows of each expert used."""
         return self.dense.linear_flops() + 2 * self.hidden_size * (2 * self.keys + 2 * self.top_k)
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Positions do not meet here."""
-        del keys
-        return 0

@@ -6,42 +6,20 @@ grows with the width of a layer alone (gates, activations, skips, norms) is left
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
-
-from msgspec import Meta, Struct
-
-from archc.parts.base import Fields, Positive, Tensor, linear
-from archc.parts.norm import Norm, NormFields, WeightConvention
+from archc.parts.base import MixerPart, Tensor, linear
 
 CONVENTION = (
     "recurrent mixers are counted in recurrent form, token by token; kernels that work in chunks do more operations"
 )
 
 
-class InnerNormFields(Fields, frozen=True, kw_only=True):
-    """A norm inside a mixer. What it does not state, it takes from `norm`."""
-
-    eps: Annotated[Positive | None, Meta(description="As norm.eps, which is the default.")] = None
-    weight: Annotated[WeightConvention | None, Meta(description="As norm.weight, which is the default.")] = None
-
-    def build(self, norm: NormFields, size: int) -> Norm:
-        """The norm over `size` channels; what the fields leave open is as in `norm`."""
-        return Norm(norm.kind, size, self.eps or norm.eps, self.weight or norm.weight, norm.bias)
-
-
-class Recurrent(Struct, frozen=True):
+class Recurrent(MixerPart, frozen=True):
     """What every recurrent mixer answers alike: it has neither queries nor positions, and no template prints it yet."""
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
-    partial: ClassVar[None] = None
-    shape: ClassVar[None] = None
-    rope: ClassVar[None] = None
-    window: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = (CONVENTION,)
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet, which stands for all its fields."""
-        return ()
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """How its arithmetic is counted, where it has a state."""
+        return (CONVENTION,) if any(cache.state for cache in self.caches()) else ()
 
 
 def convolution(channels: int, kernel: int, bias: bool) -> tuple[Tensor, ...]:

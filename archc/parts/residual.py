@@ -22,9 +22,9 @@ class ResidualFields(Fields, frozen=True, kw_only=True):
     by_depth: Annotated[
         bool,
         Meta(
-            description="Whether, besides, the stream is multiplied by sqrt((n - 1) / n) and the output by "
-            "1 / sqrt(n), "
-            "where the branch is the n-th thing in the model to write to the stream, the embedding being the first."
+            description="Whether, besides, the stream is multiplied by sqrt((n - 1) / n) and the output by 1 / "
+            "sqrt(n), where the branch is the n-th thing in the model to write to the stream, the embedding being the "
+            "first."
         ),
     ] = False
     carries: Annotated[
@@ -33,13 +33,10 @@ class ResidualFields(Fields, frozen=True, kw_only=True):
     target: Annotated[
         Target,
         Meta(
-            description="Where the output goes: stream, into the residual stream; replace_input, only the "
-            "next branch sees "
-            "it, instead of the stream; add_to_input, only the next branch sees it, added to the stream "
-            "before its norm; "
-            "layer_end, into the stream behind the last branch of the layer; other_streams, into every "
-            "stream of streams "
-            "but the first."
+            description="Where the output goes: stream, into the residual stream; replace_input, only the next branch "
+            "sees it, instead of the stream; add_to_input, only the next branch sees it, added to the stream before "
+            "its norm; layer_end, into the stream behind the last branch of the layer; other_streams, into every "
+            "stream of streams but the first."
         ),
     ] = "stream"
     float32: Annotated[bool, Meta(description="Whether the stream is kept in float32 whatever the model's type.")] = (
@@ -49,9 +46,8 @@ class ResidualFields(Fields, frozen=True, kw_only=True):
         Learned,
         Meta(
             description="stream: a learned number per channel multiplies the stream at every branch; both: stream and "
-            "output each have a learned shift and then a learned factor per channel; rate: instead of the "
-            "sum there is x + "
-            "|r|·(f(x) - x), with a learned rate r per channel."
+            "output each have a learned shift and then a learned factor per channel; rate: instead of the sum there is "
+            "x + |r|·(f(x) - x), with a learned rate r per channel."
         ),
     ] = "none"
     learned_scale: Annotated[

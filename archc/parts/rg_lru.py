@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -49,7 +49,7 @@ class RgLru(Recurrent, frozen=True):
     kernel: int
     activation: Activation
 
-    kind: ClassVar[str] = "rg_lru"
+    kind = "rg_lru"
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Two projections in, taps, two gates [blocks, W/blocks, W/blocks], a decay per channel, one projection out."""

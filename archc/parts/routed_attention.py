@@ -7,12 +7,12 @@ every key/value head, so a token has top_k × kv_heads query heads. From transfo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
-from archc.parts.base import Finding, Heads, Keys, PartFields, Settled, Size, Surroundings, Tensor, linear
+from archc.parts.base import Finding, Heads, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.caches import Cache, FullCache
 from archc.parts.position import Rope
 from archc.parts.router import RouterFields
@@ -55,7 +55,7 @@ class RoutedAttentionFields(PartFields, frozen=True, kw_only=True):
         )
 
 
-class RoutedAttention(Struct, frozen=True):
+class RoutedAttention(MixerPart, frozen=True):
     """`experts` pairs of query and output projections around `kv_heads` keys and values of `head_dim` channels."""
 
     hidden_size: int
@@ -67,11 +67,8 @@ class RoutedAttention(Struct, frozen=True):
     bias: bool
     rope: Rope | None
 
-    role: ClassVar[Literal["mixer"]] = "mixer"
     kind = "routed"
-    partial = None
     conventions = ("routed attention: the chosen query and output projections are counted, and attend to all keys",)
-    window: ClassVar[None] = None
 
     @property
     def shape(self) -> Heads:
@@ -82,10 +79,6 @@ class RoutedAttention(Struct, frozen=True):
     def kv_width(self) -> int:
         """Output features of the key projection, of the value projection, and of one expert's query projection."""
         return self.kv_heads * self.head_dim
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind itself cannot be generated yet."""
-        return ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Router [E, D], q [E, W, D], o [E, D, W], k and v [W, D], with W = kv_heads × head_dim."""

@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, structs
 
-from archc.parts.base import Fields, Finding, Positive, Size, Tensor, linear
+from archc.parts.base import Fields, Finding, Positive, Size, Small, Tensor, linear
 
 Score = Literal["softmax", "sigmoid", "sqrt_softplus"]
 Order = Literal["score_then_top_k", "top_k_then_score", "sparsemixer"]
-Small = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class GroupFields(Fields, frozen=True, kw_only=True):
@@ -58,11 +57,9 @@ class RouterFields(Fields, frozen=True, kw_only=True):
     order: Annotated[
         Order,
         Meta(
-            description="score_then_top_k scores all experts and keeps the best; top_k_then_score scores "
-            "the chosen alone. "
-            "With softmax and renormalize they agree. sparsemixer takes one after another, each weighed by "
-            "a softmax over "
-            "the logits that jitter leaves (Liu et al. 2023)."
+            description="score_then_top_k scores all experts and keeps the best; top_k_then_score scores the chosen "
+            "alone. With softmax and renormalize they agree. sparsemixer takes one after another, each weighed by a "
+            "softmax over the logits that jitter leaves (Liu et al. 2023)."
         ),
     ] = "score_then_top_k"
     renormalize: Annotated[bool, Meta(description="Whether the chosen weights are divided by their sum.")]
@@ -76,9 +73,9 @@ class RouterFields(Fields, frozen=True, kw_only=True):
     correction: Annotated[
         Literal["none", "buffer", "parameter"],
         Meta(
-            description="A stored number per expert that is added for the choice and not to the weight: to "
-            "scores, or to "
-            "logits where the chosen alone are scored. It is stored as a buffer, or as a parameter that nothing trains."
+            description="A stored number per expert that is added for the choice and not to the weight: to scores, or "
+            "to logits where the chosen alone are scored. It is stored as a buffer, or as a parameter that nothing "
+            "trains."
         ),
     ] = "none"
     groups: Annotated[GroupFields | None, Meta(description="Groups that are chosen before the experts.")] = None
@@ -110,8 +107,8 @@ class RouterFields(Fields, frozen=True, kw_only=True):
     table: Annotated[
         Size | None,
         Meta(
-            description="Rows of a stored table, one per token id, that names the experts of a token; "
-            "scores only weigh."
+            description="Rows of a stored table, one per token id, that names the experts of a token; scores only "
+            "weigh."
         ),
     ] = None
 

@@ -5,11 +5,11 @@ Both mix every channel of the current token with that of the token before.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Keys, PartFields, Settled, Size, Tensor, linear
+from archc.parts.base import FfnPart, Keys, PartFields, Settled, Size, Tensor, linear
 from archc.parts.caches import Cache, ConvTailCache, StateCache
 from archc.parts.recurrent import Recurrent, projection, vector
 
@@ -31,7 +31,7 @@ class Rwkv(Recurrent, frozen=True):
     hidden_size: int
     width: int
 
-    kind: ClassVar[str] = "rwkv"
+    kind = "rwkv"
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Decay and bonus per channel, a share of the current token per channel of three inputs, four projections."""
@@ -77,21 +77,13 @@ class ChannelMixFields(PartFields, frozen=True, kw_only=True):
         return ChannelMix(around.hidden_size, self.width)
 
 
-class ChannelMix(Struct, frozen=True):
+class ChannelMix(FfnPart, frozen=True):
     """A feed-forward of `width` channels that also sees the token before."""
 
     hidden_size: int
     width: int
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
-    kind: ClassVar[str] = "channel_mix"
-    partial: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = ()
-    routed: ClassVar[None] = None
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet."""
-        return ()
+    kind = "channel_mix"
 
     def tensors(self) -> tuple[Tensor, ...]:
         """A share of the current token per channel of two inputs; up, receptance and down."""
@@ -108,10 +100,5 @@ class ChannelMix(Struct, frozen=True):
         return (ConvTailCache(self.hidden_size, 2),)
 
     def linear_flops(self) -> int:
-        """Two operations per weight of the matrices."""
+        """Two operations per weight of the matrices; mixing two tokens channel by channel is left out."""
         return 2 * self.hidden_size * (2 * self.width + self.hidden_size)
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Tokens are mixed channel by channel, which is left out."""
-        del keys
-        return 0

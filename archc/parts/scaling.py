@@ -31,6 +31,11 @@ class ScalingFields(Fields, frozen=True, kw_only=True):
     not_in_formula: ClassVar[tuple[str, ...]] = ()
     """Fields that are no number in the formula: they act through the attention factor alone, or choose a variant."""
 
+    @property
+    def reach(self) -> float | None:
+        """How many times the trained length it stretches to; None where it goes by a length of its own."""
+        return None
+
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """What does not hold for `rotary_dim` channels that turn, and for `context`, if it is known."""
         del rotary_dim, context
@@ -48,6 +53,11 @@ class LinearScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", 
     original_context: ClassVar[None] = None
     kind: ClassVar[str] = "linear"
     factor: Annotated[Factor, Meta(description="How many times longer the context becomes.")]
+
+    @property
+    def reach(self) -> float:
+        """`factor` times."""
+        return self.factor
 
 
 class DynamicScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="dynamic"):
@@ -203,6 +213,11 @@ class ProportionalScaling(ScalingFields, frozen=True, kw_only=True, tag_field="k
     kind: ClassVar[str] = "proportional"
     share: Annotated[float, Meta(gt=0, le=1, description="Share of the pairs that turn.")] = 1.0
     factor: Annotated[Factor, Meta(description="How many times slower they turn.")] = 1.0
+
+    @property
+    def reach(self) -> float:
+        """`factor` times."""
+        return self.factor
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """At least one pair turns."""

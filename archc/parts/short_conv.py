@@ -5,7 +5,7 @@ Source: transformers 5.24, models/lfm2/modeling_lfm2.py.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -33,7 +33,7 @@ class ShortConv(Recurrent, frozen=True):
     kernel: int
     bias: bool
 
-    kind: ClassVar[str] = "short_conv"
+    kind = "short_conv"
 
     def tensors(self) -> tuple[Tensor, ...]:
         """b, c and x in one projection [3D, D]; taps [D, kernel]; the way back [D, D]."""

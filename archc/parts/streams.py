@@ -13,9 +13,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from msgspec import Meta, Struct
 
-from archc.parts.base import Fields, Positive, Tensor
-
-Small = Annotated[float, Meta(ge=0, lt=1)]
+from archc.parts.base import Fields, Positive, Small, Tensor
 
 
 class Streams(Protocol):
@@ -54,17 +52,15 @@ class HyperConnectionFields(Fields, frozen=True, kw_only=True, tag_field="kind",
         Meta(
             gt=0,
             le=2**10,
-            description="Residual streams, all of hidden_size channels. They begin as copies of the "
-            "embedded tokens and "
-            "end as one weighted sum.",
+            description="Residual streams, all of hidden_size channels. They begin as copies of the embedded tokens "
+            "and end as one weighted sum.",
         ),
     ]
     mixing: Annotated[
         Literal["none", "sinkhorn"],
         Meta(
-            description="How streams are mixed with one another at a branch: not at all, or by a matrix "
-            "that Sinkhorn's "
-            "iteration makes doubly stochastic."
+            description="How streams are mixed with one another at a branch: not at all, or by a matrix that "
+            "Sinkhorn's iteration makes doubly stochastic."
         ),
     ]
     iterations: Annotated[

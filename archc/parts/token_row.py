@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from archc.parts.base import Finding, Keys, PartFields, Settled, Surroundings, Tensor, linear
+from archc.parts.base import FfnPart, Finding, PartFields, Settled, Surroundings, Tensor, linear
 from archc.parts.ends import EmbeddingFields
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 
@@ -35,22 +35,15 @@ class TokenRowFields(PartFields, frozen=True, kw_only=True):
         return TokenRow(around.hidden_size, vectors.width, self.activation)
 
 
-class TokenRow(Struct, frozen=True):
+class TokenRow(FfnPart, frozen=True):
     """Two matrices, [width, hidden_size] and [hidden_size, width]."""
 
     hidden_size: int
     width: int
     activation: Activation
 
-    role: ClassVar[Literal["ffn"]] = "ffn"
-    kind: ClassVar[str] = "token_row"
-    partial: ClassVar[None] = None
-    conventions: ClassVar[tuple[str, ...]] = ()
-    routed: ClassVar[None] = None
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """The kind as a whole cannot be generated yet."""
-        return ()
+    kind = "token_row"
+    gated = True
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Into the vector's channels, and back."""
@@ -59,15 +52,6 @@ class TokenRow(Struct, frozen=True):
             *linear("out", self.hidden_size, self.width, False, "ffn"),
         )
 
-    def caches(self) -> tuple[()]:
-        """It remembers nothing."""
-        return ()
-
     def linear_flops(self) -> int:
         """Two operations per weight; the product with the vector is left out."""
         return 4 * self.hidden_size * self.width
-
-    def mixing_flops(self, keys: Keys) -> float:
-        """Positions do not meet here."""
-        del keys
-        return 0

@@ -7,7 +7,6 @@ about an impossible combination in another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from archc.families import known_families
 from archc.parts.base import Fields, Finding, Surroundings
@@ -47,6 +46,8 @@ def check_kinds(branches: Sequence[tuple[str, Sections]]) -> Iterator[tuple[int,
 def check_family(family: object) -> Iterator[Finding]:
     """A family is one that archc has a file for."""
     if isinstance(family, str) and family not in known_families():
+        from difflib import get_close_matches
+
         near = get_close_matches(family, known_families(), 1, 0.5)
         yield Finding(
             "E208",

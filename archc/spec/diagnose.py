@@ -89,7 +89,7 @@ def _diagnosis(
     name = ".".join(str(step) for step in path)
     span = target.span
     value = _shown(target)
-    if detail["loc"][-1] == "[key]":  # pydantic's word for a key that is wrong itself
+    if detail["loc"][-1:] == ("[key]",):  # pydantic's word for a key that is wrong itself
         name, value, span = "the key", repr(str(path[-1])), target.key_span or span
     match problem:
         case "extra_forbidden":

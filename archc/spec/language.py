@@ -68,9 +68,8 @@ class LayersFields(Fields, frozen=True, kw_only=True):
         Meta(
             min_length=1,
             max_length=2000,
-            description="The kind of every layer in order, such as 3*(5*local, global), naming each layer "
-            "exactly once. "
-            "a+b combines two kinds, the later one winning.",
+            description="The kind of every layer in order, such as 3*(5*local, global), naming each layer exactly "
+            "once. a+b combines two kinds, the later one winning.",
         ),
     ]
 
@@ -115,9 +114,8 @@ class Header(Fields, frozen=True, kw_only=True):
     undeclared: Annotated[
         tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...],
         Meta(
-            description="What the reference does and this language has no field for, in words. Sizes hold; "
-            "such a model is "
-            "neither generated nor validated."
+            description="What the reference does and this language has no field for, in words. Sizes hold; such a "
+            "model is neither generated nor validated."
         ),
     ] = ()
     published: Annotated[
@@ -137,11 +135,9 @@ class BranchHead(Fields, frozen=True, kw_only=True):
         Reads,
         Meta(
             description="What the branch reads, behind its norm: the stream; stream and embedded tokens side by side; "
-            "what the branch before it has read, behind the norm of that one; or all streams of streams "
-            "side by side, to "
-            "each of which it then adds its share of the output; or unmixed, the stream (or what the last "
-            "branch has put "
-            "in its place) without the mixture that streams would make."
+            "what the branch before it has read, behind the norm of that one; or all streams of streams side by side, "
+            "to each of which it then adds its share of the output; or unmixed, the stream (or what the last branch "
+            "has put in its place) without the mixture that streams would make."
         ),
     ] = "stream"
 

@@ -18,13 +18,12 @@ from archc.spec.language import MAX_LAYERS, SECTIONS, Header, LayersFields, Spec
 from archc.spec.merge import merge, nested
 from archc.spec.pattern import PatternError, expand
 from archc.spec.sections import ReadBranch, layer_fields, read_layer
-from archc.spec.source import MAX_DEPTH, Node, parse, parse_value, read
-from archc.spec.validate import at_path, suggest, validate, well_formed
+from archc.spec.source import MAX_DEPTH, Node, entries, parse, parse_value, read
+from archc.spec.validate import at_path, located, suggest, validate, well_formed
 
 ONLY_KIND = "layer"
 ENOUGH = 1000
 """Problems after which no further kinds of layer are read: they mostly have the same ones."""
-_LEVELS = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 
 
 class LoadedSpec(Struct, frozen=True):
@@ -102,7 +101,7 @@ def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
         problems += [problem for branch in branches[kind] for problem in branch.problems]
         if len(problems) > ENOUGH:
             break
-    problems += [_located(finding, place) for finding, place in _findings(root, known, branches)]
+    problems += [located(finding, place) for finding, place in _findings(root, known, branches)]
     problems = list(dict.fromkeys(problems))
     if any(problem.level is Level.ERROR for problem in problems) or not isinstance(header, Header):
         raise SpecError(problems)
@@ -115,7 +114,7 @@ def _findings(
     root: Node, header: Mapping[str, Any], kinds: Mapping[str, Sequence[ReadBranch]]
 ) -> Iterator[tuple[Finding, Node]]:
     """All checks, on whatever is well formed, with the tree that each finding's path starts from."""
-    family = _mapping(root).get("family")
+    family = entries(root).get("family")
     for finding in check_family(family.value if family else None):
         yield finding, root
     sizes = (header.get("hidden_size"), header.get("context"))
@@ -125,13 +124,6 @@ def _findings(
                 yield finding, branch.root
     for index, finding in check_kinds([(kind, branch.fields) for kind, found in kinds.items() for branch in found]):
         yield finding, [branch for found in kinds.values() for branch in found][index].root
-
-
-def _located(finding: Finding, root: Node) -> Diagnostic:
-    level = _LEVELS[finding.code[0]]
-    return Diagnostic(
-        finding.code, level, finding.message, finding.mend, at_path(root, finding.path), ".".join(finding.path)
-    )
 
 
 def _override(text: str) -> tuple[tuple[str, ...], Node]:
@@ -148,7 +140,7 @@ def _pattern(
     root: Node, parsed: int | LayersFields | None, problems: list[Diagnostic]
 ) -> tuple[tuple[str, ...], list[str]]:
     """The kind of every layer, and the kinds to build; problems with the pattern are added to `problems`."""
-    layers = _mapping(root).get("layers")
+    layers = entries(root).get("layers")
     if layers is None or not isinstance(layers.value, Mapping):
         return (ONLY_KIND,) * (parsed if isinstance(parsed, int) else 1), [ONLY_KIND]
     if not isinstance(parsed, LayersFields):
@@ -211,16 +203,12 @@ def _within(text: Node, offset: int, length: int) -> Span:
 def _merged(root: Node, sections: Mapping[str, Node], kind: str) -> Node:
     """The sections of a kind of layer (a sum is merged from left to right)."""
     merged = Node(sections, root.span)
-    kinds = _mapping(_mapping(root).get("layers")).get("kinds")
+    kinds = entries(entries(root).get("layers")).get("kinds")
     for name in kind.split("+"):
-        differences = _mapping(kinds).get(name)
-        if differences is not None and differences.is_mapping:
+        differences = entries(kinds).get(name)
+        if differences is not None and entries(differences):
             merged = merge(merged, differences)
     return merged
-
-
-def _mapping(node: Node | None) -> Mapping[str, Node]:
-    return node.value if node is not None and isinstance(node.value, Mapping) else {}
 
 
 def _refuse_idle_overrides(

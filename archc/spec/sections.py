@@ -8,8 +8,9 @@ over the section of the same name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
+
+from msgspec import Struct, field
 
 from archc.parts.base import Fields, PartFields
 from archc.parts.kinds import DEFAULT_KIND, KINDS, PARTS, fields_of
@@ -19,14 +20,15 @@ from archc.parts.residual import ResidualFields
 from archc.spec.diagnostics import Diagnostic, Level
 from archc.spec.language import ITEM, MAX_BRANCHES, BranchFields, BranchHead, LayerFields, Reads
 from archc.spec.merge import merge
-from archc.spec.source import Node
+from archc.spec.source import Node, entries
 from archc.spec.validate import GUESSES, suggest, validate
 
+_WIDE: Final[tuple[Reads, ...]] = ("stream_and_embedding", "streams")
+"""What only some parts can read."""
 _PLAIN: Mapping[str, type[Fields]] = {"norm": NormFields, "residual": ResidualFields}
 
 
-@dataclass
-class ReadBranch:
+class ReadBranch(Struct):
     """What could be read of one branch; `fields` holds every section that is well formed."""
 
     root: Node
@@ -52,7 +54,7 @@ class ReadBranch:
 
 def read_layer(root: Node) -> list[ReadBranch]:
     """Everything that can be read of a kind of layer, branch by branch, with what is wrong."""
-    sections = root.value if isinstance(root.value, Mapping) else {}
+    sections = entries(root)
     block = sections.get("block")
     if block is None:
         return list(_usual(root, sections))
@@ -123,9 +125,9 @@ def _item(item: Node, sections: Mapping[str, Node]) -> ReadBranch:
         branch.problems += head
     else:
         branch.shared, branch.reads = head.shared, head.reads
-        able = {"stream_and_embedding": "reads_embedding", "streams": "reads_streams"}.get(head.reads, "")
-        narrow = [name for name in named if not getattr(branch.fields.get(name), able, True)]
-        if narrow:
+        parts = {name: part for name in named if isinstance(part := branch.fields.get(name), PartFields)}
+        narrow = [name for name, part in parts.items() if head.reads not in part.also_reads]
+        if head.reads in _WIDE and narrow:
             message = f"reads {head.reads} is not for {narrow[0]}"
             branch.problems.append(_error("E103", message, "let the branch read the stream", item))
     return branch

@@ -12,13 +12,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, field
 
 from archc.errors import UsageError
 from archc.spec.diagnostics import Diagnostic, Level, Lines, Span, SpecError, quoted
@@ -75,11 +74,6 @@ class Node(Struct, frozen=True):
     key_span: Span | None = None
     """Its key, for a value in a mapping."""
 
-    @property
-    def is_mapping(self) -> bool:
-        """Whether `value` is a mapping of nodes."""
-        return isinstance(self.value, Mapping)
-
     def plain(self) -> object:
         """Return the value as nested dicts, lists and scalars, all newly made."""
         if isinstance(self.value, Mapping):
@@ -99,6 +93,11 @@ class Node(Struct, frozen=True):
             else:
                 break
         return node
+
+
+def entries(node: Node | None) -> Mapping[str, Node]:
+    """The nodes in a mapping, by key; none in any other value, or where there is no node."""
+    return node.value if node is not None and isinstance(node.value, Mapping) else {}
 
 
 def read(path: Path) -> Node:
@@ -192,8 +191,7 @@ def _refuse_number(text: str, fault: str, mend: str) -> NoReturn:
     _refuse(span, "E007", f"{quoted(text)} {fault}", f"{mend}, or quote it if it is text")
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """A collection whose end has not been seen yet."""
 
     start: int

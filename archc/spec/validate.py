@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
-from archc.parts.base import Fields
-from archc.spec.diagnostics import Diagnostic, Span
-from archc.spec.source import Node
+from archc.parts.base import Fields, Finding
+from archc.spec.diagnostics import Diagnostic, Level, Span
+from archc.spec.source import Node, entries
 
+_LEVELS: Final = {"E": Level.ERROR, "W": Level.WARNING, "N": Level.NOTE}
 Model = TypeVar("Model", bound=Fields)
 GUESSES = 20
 """Problems of a section for which the nearest known key is looked for: each look takes long."""
@@ -33,7 +34,7 @@ def validate(model: type[Model], node: Node, inside: tuple[str, ...] = ()) -> Mo
 def well_formed(model: type[Fields], node: Node) -> dict[str, Any]:
     """Those fields of `node` that are valid on their own, whatever is wrong with the others."""
     found: dict[str, Any] = {}
-    values = node.value if isinstance(node.value, Mapping) else {}
+    values = entries(node)
     hints = get_type_hints(model, include_extras=True)
     for name in model.__struct_fields__:
         if name in values:
@@ -46,6 +47,13 @@ def at_path(node: Node, path: Iterable[str | int]) -> Span:
     """The place of the value at `path`; where the path ends early, of the key that leads there."""
     found = node.find(tuple(path))
     return found.span if not isinstance(found.value, Mapping) else found.key_span or found.span
+
+
+def located(finding: Finding, root: Node) -> Diagnostic:
+    """What a check has found, at the place that its path leads to from `root`."""
+    level = _LEVELS[finding.code[0]]
+    place = at_path(root, finding.path)
+    return Diagnostic(finding.code, level, finding.message, finding.mend, place, ".".join(finding.path))
 
 
 def suggest(word: str, known: Iterable[str], *, guess: bool = True) -> str:

@@ -22,8 +22,8 @@ KEYS = {
     "tied": None,
     "norms": None,
     "positions": None,
-    "params": "total active total_without_embeddings active_without_embeddings embedding head attention ffn router norm "
-    "position other stored_buffers",
+    "params": "total active total_without_embeddings active_without_embeddings embedding head attention ffn "
+    "router norm position other stored_buffers",
     "block": "ffn_share attention_share",
     "mixers": "gqa",
     "attention": "heads kv_heads head_dim group_size",

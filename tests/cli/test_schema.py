@@ -31,6 +31,10 @@ def test_is_a_schema(schema: Any) -> None:
     assert archc("schema").err == ""
 
 
+def test_definitions_have_names_of_their_own(schema: Any) -> None:
+    assert [name for name in schema["$defs"] if not name.isalnum()] == []  # pydantic tells namesakes apart by modules
+
+
 @pytest.mark.parametrize("name", shipped_names())
 def test_accepts_shipped_specs(schema: Any, name: str) -> None:
     jsonschema.validate(read(resources.folder("specs") / f"{name}.yaml").plain(), schema)

@@ -41,6 +41,7 @@ SURFACE = {
     "import": ["SRC", "-o", "--output", "--json", "--force"],
     "generate": ["SPEC", "--set", "-o", "--output", "--force"],
     "validate": ["TARGET", "--weights", "--set", "--json", "--force"],
+    "export": ["SPEC", "--set", "-o", "--output", "--force"],
     "fetch": ["NAME"],
 }
 

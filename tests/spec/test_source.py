@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from archc.errors import UsageError
 from archc.spec import source
 from archc.spec.diagnostics import SpecError
-from archc.spec.source import Node, parse, parse_value, read, scalar
+from archc.spec.source import Node, entries, parse, parse_value, read, scalar
 
 MAX_BYTES = 1024 * 1024
 
@@ -275,8 +275,8 @@ def test_find_stops_at_the_deepest_node() -> None:
     assert root.find(["name", "x"]) is root.find(["name"])
     for missing in (2, -1, "0"):
         assert root.find(["layers", missing]) is root.find(["layers"])
-    assert root.find(["layers", 1]).is_mapping
-    assert not root.find(["layers"]).is_mapping
+    assert entries(root.find(["layers", 1]))
+    assert not entries(root.find(["layers"]))
 
 
 def test_nodes_cannot_be_changed() -> None:
