@@ -40,17 +40,18 @@ def command(source: str, output: str | None, json_target: str | None, force: boo
     imported = import_spec(source)
     compiled = compile_text(imported.text, output or "<imported>")
     print_diagnostics(compiled.diagnostics)
-    for note in imported.notes:
+    shown = output in (None, "-") and json_target != "-"
+    for note in () if shown else imported.notes:  # the spec says them itself
         click.echo(printable(note), err=True)
     if json_target is not None:
         emit_json(_document(imported), json_target, force=force)
-    if output not in (None, "-"):
+    if shown:
+        click.echo(imported.text, nl=False)
+    elif output not in (None, "-"):
         from archc.files import write_stamped
 
         write_stamped(imported.text, Path(str(output)), force=force)
         click.echo(f"wrote {output}", err=True)
-    elif json_target != "-":
-        click.echo(imported.text, nl=False)
 
 
 def _document(imported: Imported) -> dict[str, object]:

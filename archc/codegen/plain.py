@@ -61,6 +61,8 @@ def _ungenerated(architecture: Architecture) -> Iterator[str]:
     yield from architecture.head.ungenerated()
     if architecture.final_norm is None:
         yield "final_norm: false"
+    else:
+        yield from architecture.final_norm.ungenerated()
     if architecture.family is not None and not family(architecture.family).rules:
         yield f"family: {architecture.family}, which has no rules for stored tensors"
     for text in architecture.undeclared:
@@ -81,6 +83,7 @@ def _in_layer(layer: Layer) -> Iterator[str]:
             yield "block.shared"
         if branch.reads_embedding or branch.reads_last_input:
             yield "block.reads"
+    yield from layer.shared_norm.ungenerated() if layer.shared_norm else ()
     yield from _in_shape([tuple(slot for slot, _ in branch.parts) for branch in layer.branches])
     if len({(branch.pre_norm, branch.post_norm, branch.residual) for branch in layer.branches}) > 1:
         yield "block: branches with norms or residuals of their own"

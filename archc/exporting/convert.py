@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 
 from archc.architecture import Compiled
 from archc.errors import ArchcError
-from archc.exporting.solve import Attempt, Config, Search, unnumbered
+from archc.exporting.solve import Attempt, Search, unnumbered
+from archc.exporting.writers import Config
 from archc.families import family, known_families
 from archc.families.base import Key
 from archc.importing.resolve import reference, resolve
@@ -36,7 +37,7 @@ def export(compiled: Compiled) -> Config:
         found = search.run({"model_type": model_type}, _start(search))
         if found.distance:
             raise UnsayableError(*_refusal(found, model_type))
-        for config in _saved(found.config), found.config:
+        for config in _saved(found.config, None), _saved(found.config, 0), found.config:
             if not search.attempt(json.loads(as_text(config))).distance:
                 return config
     raise AssertionError("what has been found is among them")
@@ -77,14 +78,14 @@ def _start(search: Search) -> Config:
     return config
 
 
-def _saved(config: Config) -> Config:
-    """A config as transformers' own class saves it; special tokens beyond the vocabulary, mere defaults, left out."""
+def _saved(config: Config, token: int | None) -> Config:
+    """A config as transformers' own class saves it. Special tokens beyond the vocabulary, its defaults, are `token`."""
     resolved, _, _ = resolve(config)
     saved: Config = json.loads(resolved.to_json_string())
     first: Config = {key: config[key] for key in ("architectures", "model_type") if key in config}
     for key, value in list(saved.items()):
         if key.endswith("_token_id") and isinstance(value, int) and value >= resolved.vocab_size:
-            saved[key] = None
+            saved[key] = token
     return {**first, **{key: value for key, value in saved.items() if key != "auto_map"}}
 
 

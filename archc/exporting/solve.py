@@ -19,7 +19,7 @@ from archc.errors import ArchcError
 from archc.exporting.candidates import for_key
 from archc.exporting.outline import Difference, differences, outline, same_model
 from archc.exporting.trace import Place, Trace, trace
-from archc.exporting.writers import is_open, seeds, typed
+from archc.exporting.writers import Config, is_open, seeds, typed
 from archc.families import family
 from archc.importing.convert import convert, leaves
 from archc.importing.reading import Reading
@@ -27,8 +27,10 @@ from archc.importing.resolve import reference, resolve
 from archc.importing.translate import translate
 from archc.spec.language import SECTIONS
 
-Config = dict[str, Any]
 _ROUNDS: Final = 12
+_PATIENCE: Final = 600
+"""Configs to import before the search is given up: a spec that its family can say takes some dozens."""
+_LOOK: Final = 0.25
 _LIKELY: Final = 4
 _TRIES: Final = 250
 """Values that are tried for a key, for one field; the first few are the likely ones."""
@@ -67,11 +69,14 @@ class Search:
         self.model_type = model_type
         self._known: dict[str, Attempt] = {}
         self._fixed: Config = {}
+        self.spent = 0.0
+        """How many configs have been imported; a look at one field alone is a part of that."""
 
     def attempt(self, config: Config) -> Attempt:
         """Import a config and compare."""
         key = json.dumps(config, sort_keys=True, default=repr)
         if key not in self._known:
+            self.spent += 1
             self._known[key] = self._attempt(config)
         return self._known[key]
 
@@ -162,6 +167,8 @@ class Search:
     def _better(self, best: Attempt, configs: Iterable[Config]) -> Attempt:
         """The first of some configs that is nearer, or `best`."""
         for config in configs:
+            if self.spent > _PATIENCE:
+                break
             found = self.attempt(config)
             if found.distance < best.distance:
                 return found
@@ -171,7 +178,7 @@ class Search:
         """One value after another, field by field, as long as it helps; first the likely ones for every field."""
         for tries in (_LIKELY, _TRIES):
             seen: set[tuple[str, str]] = set()
-            while best.distance:
+            while best.distance and self.spent <= _PATIENCE:
                 try:
                     resolved, traces = self._traces(best.config)
                 except ArchcError:
@@ -231,6 +238,7 @@ class Search:
 
     def _may_mend(self, config: Config, todo: Difference) -> bool:
         """Whether a field comes right, or is left to its default; cheaper than to import the whole config."""
+        self.spent += _LOOK
         table = {
             path: source
             for path, source in family(self.model_type).config.items()

@@ -40,4 +40,14 @@ CONFIG: Table = {
     "ffn.router.renormalize_power": power,
 }
 
-FAMILY = Family("dbrx", config=CONFIG)
+
+def _attention(o: Any) -> dict[str, Any]:
+    """The section attn_config; the class reads the base there, too, without using it."""
+    return {
+        "rope_theta": o.first("position.base"),
+        "kv_n_heads": o.first("attention.kv_heads"),
+        "clip_qkv": o.first("attention.clip"),
+    }
+
+
+FAMILY = Family("dbrx", config=CONFIG, inverse={"attn_config": _attention})

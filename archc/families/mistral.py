@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import head_dim
 
 
@@ -22,4 +22,12 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("mistral", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, config=CONFIG)
+
+def _layer_types(o: Any) -> list[str] | None:
+    rows = o.column("attention.window_rows")
+    return ["full_attention" if kept == "kept" else "sliding_attention" for kept in rows] if "kept" in rows else None
+
+
+INVERSE: Inverse = {"layer_types": _layer_types}
+
+FAMILY = Family("mistral", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, config=CONFIG, inverse=INVERSE)

@@ -26,4 +26,5 @@ FAMILY = Family(
     llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + EXPERTS,
     ignored=llama.OLD_BUFFERS,
     config=CONFIG,
+    inverse=mistral.INVERSE,
 )

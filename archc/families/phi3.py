@@ -24,4 +24,6 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("phi3", llama.ENDS + FUSED + llama.PRE_NORMS, ignored=llama.OLD_BUFFERS, config=CONFIG)
+FAMILY = Family(
+    "phi3", llama.ENDS + FUSED + llama.PRE_NORMS, ignored=llama.OLD_BUFFERS, config=CONFIG, inverse=mistral.INVERSE
+)

@@ -1,6 +1,5 @@
 """xlstm: mLSTM and a gated feed-forward (transformers 5.24, models/xlstm/modeling_xlstm.py)."""
 
-from math import ceil
 from typing import Any
 
 from archc.families import common
@@ -23,8 +22,7 @@ def hidden_size(c: Any) -> int:
 def width(c: Any) -> int:
     """Width of the feed-forward: a multiple of hidden_size, rounded up."""
     step: int = c.ffn_round_up_to_multiple_of
-    steps: int = ceil(c.hidden_size * c.ffn_proj_factor / step)
-    return step * steps
+    return int((c.hidden_size * c.ffn_proj_factor + step - 1) // step) * step  # as the class does, fractions and all
 
 
 CONFIG: Table = {
@@ -61,8 +59,8 @@ INVERSE: Inverse = {
         o.first("mixer.heads") * o.first("mixer.value_dim"), o.header["hidden_size"]
     ),
     "ffn_round_up_to_multiple_of": _step,
-    # half a step less, which is rounded up
-    "ffn_proj_factor": lambda o: (o.first("ffn.width") - _step(o) / 2) / o.header["hidden_size"],
+    # the middle of what is rounded to the width
+    "ffn_proj_factor": lambda o: (o.first("ffn.width") - _step(o) / 2 + 1) / o.header["hidden_size"],
 }
 
 FAMILY = Family("xlstm", config=CONFIG, inverse=INVERSE)

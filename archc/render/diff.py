@@ -44,7 +44,7 @@ def _lines(found: Diff) -> Iterator[Text]:
         yield Text()
         yield Text("besides, without effect")
         for one in found["apart"]:
-            shown = "" if one["field"] == "published" else _change(one)  # whole figures with their sources
+            shown = "figures of others" if one["field"] == "published" else _change(one)
             yield from _wrapped(f"{one['field']:<{FIELD}} {shown}".rstrip(), INDENT)
 
 

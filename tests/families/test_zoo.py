@@ -64,6 +64,7 @@ READ_ANYWAY = {
     "mamba": {"intermediate_size"},
     "minimax_m3_vl_text": {"moe_layer_freq", "sparse_attention_config"},
     "nemotron_h": {"hybrid_override_pattern"},
+    "phi3": {"layer_types"},
     "qwen3_moe": {"head_dim"},
     "xlm": {"asm_cutoffs", "asm_div_value"},
 }

@@ -129,6 +129,7 @@ CASES: list[Case] = [
         "phi3",
         {**GROUPED, "pad_token_id": 0, "rope_parameters": rope(5300.0, partial_rotary_factor=0.8)},
         window={"sliding_window": 9},
+        window_listed={"sliding_window": 9, "layer_types": [SLIDING, FULL, SLIDING]},
         longrope={
             "original_max_position_embeddings": 32,
             "rope_parameters": rope(
@@ -165,6 +166,7 @@ CASES: list[Case] = [
         {**GROUPED, "num_hidden_layers": 5, "pad_token_id": 0},
         bias={**_BIASED, **_UNTIED},
         window={"use_sliding_window": True, "sliding_window": 9, "no_rope_layers": [1, 0, 1, 1, 0]},
+        listed={"sliding_window": 9, "layer_types": [SLIDING, FULL, SLIDING, FULL, FULL]},
     ),
     *family(
         "stablelm",

@@ -280,5 +280,6 @@ CASES: list[Case] = [
             }
         ),
         bias={**_BIAS, "lm_head_bias": True, **_UNTIED, "layer_types": None, "cca_time1": 4},
+        one_key={"sliding_window": 1},
     ),
 ]

@@ -81,6 +81,7 @@ CASES: list[Case] = [
         "kimi_linear",
         {**_KIMI, "pad_token_id": 0},
         query_rank={"q_lora_rank": 34, "mlp_layer_types": [SPARSE, DENSE, SPARSE, DENSE]},
+        unshared={"num_shared_experts": 0},
         legacy={
             "layer_types": None,
             "mlp_layer_types": None,

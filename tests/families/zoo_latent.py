@@ -51,11 +51,13 @@ CASES: list[Case] = [
         {**_MIXTURE, "topk_method": "group_limited_greedy", "first_k_dense_replace": 1},
         direct={**_NO_QUERY_RANK, **_BIAS, "topk_method": "greedy", "n_group": None, "topk_group": None},
         bias={**_BIAS, "mlp_bias": True, "n_shared_experts": 1, "first_k_dense_replace": 0},
+        unshared={"n_shared_experts": 0},
     ),
     *family(
         "deepseek_v3",
         {**_MIXTURE, "first_k_dense_replace": 1, "rope_interleave": True},
         direct={**_NO_QUERY_RANK, **_BIAS, "first_k_dense_replace": 2},
+        null_switch={"norm_topk_prob": None},
         halves={"rope_interleave": False, "num_nextn_predict_layers": 0, **_BIAS, **_TIED, "first_k_dense_replace": 0},
     ),
     *family(

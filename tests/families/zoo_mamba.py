@@ -45,6 +45,7 @@ CASES: list[Case] = [
         "bamba",
         {**GROUPED, **_FOUR, **_MAMBA2, "hidden_size": 72, "mamba_d_head": 24, "attn_layer_indices": [1, 3]},
         bias={**_BIAS, "mlp_bias": True, "mamba_conv_bias": False, "mamba_proj_bias": True, **_TIED},
+        null_bias={"mamba_conv_bias": None},
     ),
     *family(
         "falcon_h1",

@@ -15,11 +15,16 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, Meta, structs
 
+from archc.parts.attention_fields import AttentionFields
 from archc.parts.base import Fields
-from archc.parts.ends import LogitsFields
+from archc.parts.ends import EmbeddingFields, LogitsFields
+from archc.parts.experts import MoeFields, SharedExpertFields
+from archc.parts.feed_forward import GatedFields, MlpFields
 from archc.parts.kinds import KINDS, PARTS, fields_of
 from archc.parts.norm import NormFields
+from archc.parts.position import LearnedFields, RopeFields
 from archc.parts.residual import ResidualFields
+from archc.parts.router import RouterFields
 from archc.spec.language import BranchHead, Header
 
 Tree = dict[str, Any]
@@ -98,10 +103,8 @@ def values(name: str, kind: Any, said: Mapping[str, Any] | None = None) -> st.Se
         return st.dictionaries(st.sampled_from(NAMES), values(name, arguments[1]), max_size=2)
     if isinstance(kind, type) and issubclass(kind, Fields):
         return section(kind)
-    if kind is int:
-        return numbers(name, said)
-    if kind is float:
-        return fractions(said)
+    if kind in (int, float):
+        return numbers(name, said) if kind is int else fractions(said)
     assert kind in (bool, str), f"{name} holds {kind}, of which there is no strategy"
     return st.booleans() if kind is bool else st.sampled_from(NAMES)
 
@@ -113,13 +116,13 @@ def bounds(meta: Meta) -> list[tuple[str, Any]]:
 
 
 @cache
-def section(model: type[Fields]) -> st.SearchStrategy[Tree]:
-    """A section: every field that it needs, and a few of the others."""
+def section(model: type[Fields], only: tuple[str, ...] | None = None) -> st.SearchStrategy[Tree]:
+    """A section: every field that it needs, and a few of the others, or of those of them that are named."""
     hints = get_type_hints(model, include_extras=True)
     declared = [field for field in structs.fields(model) if model is not Header or field.name not in BY_HAND]
     needed = {f.name: f for f in declared if f.default is NODEFAULT and f.default_factory is NODEFAULT}
     known = {f.name: values(f.name, hints[f.name]) for f in declared if f.name != "kind" or "kind" not in needed}
-    others = [name for name in known if name not in needed]
+    others = [name for name in known if name not in needed and (only is None or name in only)]
     tag = model.__struct_config__.tag
 
     @st.composite
@@ -140,7 +143,7 @@ def of_kind(section_name: str, kind: str) -> st.SearchStrategy[Tree]:
 
 def of_any_kind(section_name: str) -> st.SearchStrategy[Tree]:
     """A section of a kind that is drawn too."""
-    return st.sampled_from(list(KINDS[section_name])).flatmap(lambda kind: of_kind(section_name, kind))
+    return st.one_of([of_kind(section_name, kind) for kind in KINDS[section_name]])
 
 
 def layer(draw: Draw, forced: Tree) -> Tree:
@@ -160,7 +163,7 @@ def layer(draw: Draw, forced: Tree) -> Tree:
 
 def layers(draw: Draw, sections: Tree) -> int | Tree:
     """Equal layers, or two kinds, the second of which states some sections anew."""
-    count = draw(st.integers(1, 3))
+    count: int = draw(st.integers(1, 3))
     if draw(st.booleans()):
         return count
     anew = {"attention": of_any_kind("attention"), "ffn": of_any_kind("ffn"), "norm": section(NormFields)}
@@ -226,3 +229,57 @@ def every_kind() -> list[tuple[str, str]]:
         models = get_args(get_type_hints(Header)[place])
         kinds += [(place, model.__struct_config__.tag) for model in models if model is not NoneType]
     return kinds + [("logits", field.name) for field in structs.fields(LogitsFields)]
+
+
+PLAIN: Mapping[str, tuple[type[Fields], tuple[str, ...]]] = {
+    "embedding": (EmbeddingFields, ("scale",)),
+    "logits": (LogitsFields, ("scale", "softcap", "bias")),
+    "norm": (NormFields, ("weight", "bias", "placement")),
+    "residual": (ResidualFields, ("stream", "branch")),
+    "rope": (RopeFields, ("pairing", "partial")),
+    "learned": (LearnedFields, ()),
+    "gqa": (AttentionFields, ("kv_heads", "head_dim", "grouping", "bias", "scale", "window", "softcap", "qk_norm")),
+    "mlp": (MlpFields, ("bias",)),
+    "gated": (GatedFields, ("bias",)),
+    "moe": (MoeFields, ("gated",)),
+    "router": (RouterFields, ("order", "renormalize", "scale")),
+    "shared": (SharedExpertFields, ("gate",)),
+}
+"""Sections and fields of designs that archc can generate, whatever their values, but for a few."""
+
+
+RARE = {"l2", "xielu", "sqrt_softplus", "sparsemixer", "router", "parallel_separate", "post_sum"}
+"""Values that cannot be generated yet."""
+
+
+def plain(name: str) -> st.SearchStrategy[Tree]:
+    """A section of a design that can mostly be generated."""
+    return section(*PLAIN[name]).filter(lambda drawn: RARE.isdisjoint(filter(is_text, drawn.values())))
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text."""
+    return isinstance(value, str)
+
+
+@st.composite
+def plain_experts(draw: Draw) -> Tree:
+    """A mixture of experts, mostly with a shared one."""
+    shared = draw(st.one_of(st.none(), plain("shared")))
+    return {**draw(plain("moe")), "router": draw(plain("router")), "shared": shared}
+
+
+@st.composite
+def plain_specs(draw: Draw) -> Tree:
+    """Specs most of which archc can generate."""
+    found: Tree = draw(section(Header, ("final_norm_eps", "final_norm_bias")))
+    found |= {"archc": 1, "name": "fuzz"} | {name: draw(plain(name)) for name in ("embedding", "logits", "norm")}
+    ffn, position = st.one_of(plain("mlp"), plain("gated"), plain_experts()), st.one_of(st.none(), plain("rope"))
+    learned = draw(st.integers(0, 3)) == 0
+    found["position"] = draw(plain("learned") if learned else position)
+    found |= {"attention": draw(plain("gqa")), "ffn": draw(ffn), "residual": draw(plain("residual"))}
+    others = {"attention": plain("gqa"), "ffn": ffn, "norm": plain("norm")}
+    other = {name: draw(others[name]) for name in draw(st.lists(st.sampled_from(sorted(others)), unique=True))}
+    if other:
+        return {**found, "layers": {"count": 3, "kinds": {"one": None, "two": other}, "pattern": "one, two, one"}}
+    return {**found, "layers": draw(st.integers(1, 3))}

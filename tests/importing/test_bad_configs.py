@@ -39,6 +39,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "null for a number": ({**LLAMA, "hidden_size": None}, "hidden_size"),
     "half a channel": ({**LLAMA, "intermediate_size": 80.5}, "80.5"),
     "no layers": ({**LLAMA, "num_hidden_layers": 0}, "0 layers"),
+    "a list for every layer": ({**QWEN3, "num_hidden_layers": 10**9}, "1000000000 layers"),
+    "layers of an inner config": (
+        {"model_type": "gemma3", "text_config": {"num_hidden_layers": 10**9}},
+        "1000000000 layers",
+    ),
+    "text_config in a text model": ({**LLAMA, "text_config": "x"}, "model_type"),
+    "escapes in a dtype": ({**LLAMA, "dtype": "\x1b[31m"}, r"\x1b[31m"),
     "too many layers": ({**LLAMA, "num_hidden_layers": 10**9}, "1000000000 layers"),
     "beyond 64 bits": ({**LLAMA, "vocab_size": 10**400}, "does not fit in 64 bits"),
     "no number": ({**LLAMA, "rms_norm_eps": float("nan")}, "norm.eps"),
