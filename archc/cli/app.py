@@ -34,9 +34,10 @@ HELP = """Compile an architecture spec, and prove that a port of a model keeps t
 Examples:
   archc list                        the models that archc knows
   archc report llama3-8b            how large one is
+  archc report path/to/config.json  the same of any published model
   archc check my-model.yaml         whether a spec of your own holds
 
-SPEC is a path, or the name of a shipped spec. Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not complete.
+SPEC is a path, the name of a shipped spec, or a config to import. Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not complete.
 """
 
 

@@ -28,7 +28,7 @@ from archc.importing.translate import translate
 from archc.spec.language import SECTIONS
 
 _ROUNDS: Final = 12
-_PATIENCE: Final = 600
+_PATIENCE: Final = 250
 """Configs to import before the search is given up: a spec that its family can say takes some dozens."""
 _LOOK: Final = 0.25
 _LIKELY: Final = 4
@@ -70,7 +70,7 @@ class Search:
         self._known: dict[str, Attempt] = {}
         self._fixed: Config = {}
         self.spent = 0.0
-        """How many configs have been imported; a look at one field alone is a part of that."""
+        """How many configs have been imported or traced; a look at one field alone is a part of that."""
 
     def attempt(self, config: Config) -> Attempt:
         """Import a config and compare."""
@@ -144,6 +144,7 @@ class Search:
         return ({**seed, **self._fixed} for seed in seeds(config, resolved, self.goal))
 
     def _traces(self, config: Config) -> tuple[Any, list[Trace]]:
+        self.spent += 1
         resolved, _, _ = resolve(config)
         return resolved, trace(resolved, family(self.model_type).config, len(self.goal.layers))
 

@@ -12,6 +12,8 @@ ROUTER: Table = {
     "renormalize": False,
     "jitter": Key("router_jitter_noise"),
 }
+# sparsemixer takes two experts, whatever num_experts_per_tok says.
+EXPERTS = moe(ROUTER, experts=Key("num_local_experts"), top_k=2, width=Key("intermediate_size"))
 
 
 def position(c: Any) -> Any:
@@ -38,7 +40,7 @@ CONFIG: Table = {
     "attention.head_dim": head_dim,
     "attention.window": Key("sliding_window"),
     "attention.window_rows": mistral.window_rows,
-    "ffn": moe(ROUTER, experts=Key("num_local_experts"), width=Key("intermediate_size")),
+    "ffn": EXPERTS,
     "logits.bias": Key("lm_head_bias"),
     "undeclared": undeclared,
 }

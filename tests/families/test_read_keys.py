@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from archc.analysis import build_report
 from archc.architecture import compile_text
 from archc.architecture.model import Architecture
 from archc.importing.convert import convert
@@ -24,6 +27,7 @@ IGNORED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("cohere2", _TURNING, _HALF),
     ("mixtral", _TURNING, _HALF),
     ("gemma3_text", {}, {"attn_logit_softcapping": 0.5}),
+    ("phimoe", {}, {"num_experts_per_tok": 3}),
 ]
 READ: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("glm", _TURNING, _HALF),
@@ -31,6 +35,7 @@ READ: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("minimax_m2", _TURNING, _HALF),
     ("gemma2", {}, {"attn_logit_softcapping": 0.5}),
     ("aria_text", {}, {"hidden_act": "gelu"}),
+    ("qwen3_moe", {}, {"num_experts_per_tok": 3}),
 ]
 
 
@@ -39,9 +44,9 @@ def _case(model_type: str, changes: dict[str, Any]) -> Case:
     return Case("changed", model_type, {**base.config, **changes})
 
 
-def _spec(case: Case) -> Architecture:
-    """What a spec says, however it is written."""
-    return compile_text(convert(case.config_dict(), "tiny").text).architecture
+def _architecture(config: dict[str, Any]) -> Architecture:
+    """What the spec of a config says, however it is written."""
+    return compile_text(convert(config, "tiny").text).architecture
 
 
 @torch.no_grad()
@@ -61,7 +66,7 @@ def test_a_key_that_the_class_does_not_read_changes_nothing(
 ) -> None:
     before, after = _case(model_type, base), _case(model_type, {**base, **change})
     assert torch.equal(_logits(before), _logits(after))
-    assert _spec(before) == _spec(after)
+    assert _architecture(before.config_dict()) == _architecture(after.config_dict())
 
 
 @pytest.mark.parametrize(("model_type", "base", "change"), READ)
@@ -70,7 +75,7 @@ def test_a_key_that_the_class_reads_changes_the_spec(
 ) -> None:
     before, after = _case(model_type, base), _case(model_type, {**base, **change})
     assert not torch.equal(_logits(before), _logits(after))
-    assert _spec(before) != _spec(after)
+    assert _architecture(before.config_dict()) != _architecture(after.config_dict())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,17 @@ def test_the_eps_of_every_norm_is_that_of_its_module(model_type: str, key: str) 
     }
     layers = {eps for name, eps in stated.items() if ".0." in name}
     assert len(layers) == 1
-    found = compile_text(convert(case.config_dict(), "tiny").text).architecture
+    found = _architecture(case.config_dict())
     assert {branch.pre_norm.eps for branch in found.layers[0].branches if branch.pre_norm} == layers
     assert found.final_norm is not None
     assert found.final_norm.eps == 0.5
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_wrapper_that_holds_the_whole_text_model_leaves_its_head_to_it(tied: bool) -> None:
+    text = {**_case("llama4_text", {"tie_word_embeddings": tied}).config, "model_type": "llama4_text"}
+    config = {"model_type": "llama4", "tie_word_embeddings": not tied, "text_config": text}
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(CONFIG_MAPPING["llama4"].from_dict(config))
+    report = build_report(_architecture(config))
+    assert report["params"]["total"] == sum(parameter.numel() for parameter in model.parameters())

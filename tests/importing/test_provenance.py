@@ -234,7 +234,12 @@ def test_a_wrapper_gives_its_text_model_and_says_so(tmp_path: Path) -> None:
     assert "Its text model alone, qwen3_vl_text" in imported.text
     assert len(compile_text(imported.text).architecture.layers) == 3
     assert line(wrapper, "hidden_size") == "hidden_size: 64"
-    assert "qwen3_vl" in archc("import", str(tmp_path)).err
+    note = "Its text model alone, qwen3_vl_text"
+    printed = archc("import", str(tmp_path))
+    assert note in printed.out
+    assert note not in printed.err  # once is enough
+    assert note in archc("import", str(tmp_path), "-o", str(tmp_path / "spec.yaml")).err
+    assert note in archc("report", str(tmp_path)).out
 
 
 def test_the_head_is_tied_as_the_wrapper_says() -> None:
