@@ -41,6 +41,7 @@ CONFIG: Table = {
     **LATENT,
     **_SIZES,
     "position": _position,
+    "attention.bias": lambda c: ["q_down", "kv_down", "o"] if c.attention_bias else None,
     "attention.scale": None,
     "attention.window": window,
     "attention.latent_norm.eps": None,

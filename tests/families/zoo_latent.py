@@ -119,6 +119,7 @@ CASES: list[Case] = [
             "swa_qk_nope_head_dim": 24,
             "swa_v_head_dim": 14,
         },
+        bias=_BIAS,
         full={"use_dsa": False, "use_sliding_window": False, "layer_types": None, **_BIAS},
         pattern={"layer_types": None, "first_k_dense_replace": 2, "mlp_layer_types": None},
     ),
