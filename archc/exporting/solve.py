@@ -317,9 +317,11 @@ def _is_number(value: object) -> bool:
 def read(resolved: Any, place: Place) -> Any:
     """What a resolved config has at a place; None for nothing."""
     found = resolved
-    for key in place:
-        found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
-    return found
+    with suppress(Exception):  # a class may refuse to answer for all layers at once what each has for itself
+        for key in place:
+            found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
+        return found
+    return None
 
 
 def with_value(config: Config, resolved: Any, place: Place, value: object) -> Config:

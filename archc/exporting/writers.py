@@ -61,7 +61,11 @@ def _type(layer: Values) -> str:
 def is_open(resolved: Any, key: str) -> bool:
     """Whether a config has a key that can be given a value, and that its class does not work out."""
     own = getattr(type(resolved), getattr(resolved, "attribute_map", {}).get(key, key), None)
-    return hasattr(resolved, key) and not (isinstance(own, property) and own.fset is None)
+    try:
+        has = hasattr(resolved, key)
+    except Exception:  # a class refuses to answer for all layers at once what each has for itself
+        return False
+    return has and not (isinstance(own, property) and own.fset is None)
 
 
 def _ropes(config: Config, resolved: Any, wanted: Outline) -> Iterator[Config]:
