@@ -37,7 +37,8 @@ Examples:
   archc report path/to/config.json  the same of any published model
   archc check my-model.yaml         whether a spec of your own holds
 
-SPEC is a path, the name of a shipped spec, or a config to import. Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not complete.
+SPEC is a path, the name of a shipped spec, or a config to import.
+Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not complete.
 """
 
 
