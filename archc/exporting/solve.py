@@ -24,7 +24,7 @@ from archc.families import family
 from archc.importing.convert import convert, leaves
 from archc.importing.reading import Reading
 from archc.importing.resolve import reference, resolve
-from archc.importing.translate import translate
+from archc.importing.translate import Leaf, translate
 from archc.spec.language import SECTIONS
 
 _ROUNDS: Final = 12
@@ -243,13 +243,16 @@ class Search:
         table = {
             path: source
             for path, source in family(self.model_type).config.items()
-            if (path.partition(".")[0] in SECTIONS) == (todo.layer is not None)
+            if path == "layers" or (path.partition(".")[0] in SECTIONS) == (todo.layer is not None)
         }
         try:
             resolved, stated, _ = resolve(config)
             found = translate(table, lambda _: Reading(resolved, stated, todo.layer or 0), 1)
         except Exception:  # the reference reads no such config, or the table trips over it
             return False
+        count = found.header.get("layers")
+        if isinstance(count, Leaf) and isinstance(count.value, int) and count.value > len(self.goal.layers):
+            return False  # and importing it could take long
         tree = found.header if todo.layer is None else found.layers[0]
         values = [leaf.value for place, leaf in leaves(tree, "") if unnumbered(place) == unnumbered(todo.path)]
         return not values or todo.wanted in values or not all(map(_is_number, values))
