@@ -79,6 +79,8 @@ def _in_layer(layer: Layer) -> Iterator[str]:
         for norm in (branch.pre_norm, branch.post_norm):
             yield from norm.ungenerated() if norm else ()
         yield from branch.residual.ungenerated()
+        if branch.norm_on_sum:
+            yield "norm.placement: post_sum"
         if branch.shared is not None:
             yield "block.shared"
         if branch.reads_embedding or branch.reads_last_input:

@@ -36,6 +36,7 @@ def said(architecture: Architecture) -> str:
         (["embedding.width=24"], "embedding.width"),
         (["final_norm=false"], "final_norm: false"),
         (["undeclared=[a router that remembers]"], "undeclared: a router that remembers"),
+        (["norm.placement=post_sum"], "norm.placement: post_sum"),
         (["norm.placement=parallel_separate"], "norm.placement: parallel_separate"),
         (["ffn=null"], "ffn: null"),
         (["attention=null"], "attention: null"),
