@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from archc.analysis.alignment import continued, described, layer_changes, restructured, structure
 from archc.analysis.cache import cache_sizes
 from archc.analysis.changes import Change, changes
+from archc.analysis.ordered import ordered
 from archc.analysis.params import count_params
 from archc.architecture.build import build
 from archc.architecture.model import Architecture, Layer
@@ -162,7 +163,7 @@ class _Sides:
         problem = change.problem or _problem(after_spec)
         if problem:
             shown["why"] = problem
-            return _ordered(shown)
+            return ordered(shown, Difference)
         after = build(after_spec)
         if _same(before, after):
             return None
@@ -173,7 +174,7 @@ class _Sides:
             cache_bytes_at_context=new["cache_bytes_at_context"] - old["cache_bytes_at_context"],
         )
         shown["failure"] = "loud" if _tensors_differ(before, after) else "silent"
-        return _ordered(shown)
+        return ordered(shown, Difference)
 
     def _spec(self, entry: _Entry) -> Spec:
         """A with this change; kinds of layer are named by the pair that they belong to."""
@@ -242,10 +243,6 @@ def _sizes(architecture: Architecture, dtype: str) -> Sizes:
         cache_bytes_per_token=cache["bytes_per_token"],
         cache_bytes_at_context=cache["bytes_at_context"],
     )
-
-
-def _ordered(difference: Difference) -> Difference:
-    return {key: difference[key] for key in Difference.__annotations__ if key in difference}  # type: ignore[return-value, literal-required]
 
 
 def _shown(header: Header, name: str) -> Any:

@@ -14,6 +14,7 @@ from archc.analysis.cache import KvCache, cache_sizes, fold_caches, layer_caches
 from archc.analysis.fits import Fits, what_fits
 from archc.analysis.flops import Flops, forward_flops
 from archc.analysis.layers import typical_layer
+from archc.analysis.ordered import ordered
 from archc.analysis.params import Block, Moe, Params, block_shares, count_params, expert_params, layer_params
 from archc.analysis.rope import RopeSection, rope_section
 from archc.analysis.weights import Weights, weight_sizes
@@ -169,7 +170,7 @@ def build_report(
         )
     if layers:
         report["layer_table"] = _rows(architecture)
-    return cast(Report, {key: report[key] for key in Report.__annotations__ if key in report})  # type: ignore[literal-required]
+    return ordered(report, Report)
 
 
 def _add_what_there_is(report: Report, architecture: Architecture, context: int) -> None:

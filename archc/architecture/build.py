@@ -12,32 +12,34 @@ from archc.parts.base import Part, Settled
 from archc.parts.ends import Positions
 from archc.parts.norm import Norm
 from archc.parts.position import AxialFields, LearnedFields, PositionFields, SinusoidalFields
+from archc.parts.streams import Streams
 from archc.spec.language import BranchFields, Header, LayerFields, Spec
 
 
 def build(spec: Spec) -> Architecture:
     """The Architecture of a spec that has passed all checks."""
-    layers = {kind: _layer(kind, fields, spec.header, len(spec.pattern)) for kind, fields in spec.kinds.items()}
-    return _architecture(spec, layers)
+    streams = spec.header.streams.build(spec.header.hidden_size) if spec.header.streams else None
+    around = (spec.header, len(spec.pattern), streams)
+    layers = {kind: _layer(kind, fields, *around) for kind, fields in spec.kinds.items()}
+    return _architecture(spec, layers, streams)
 
 
-def _layer(kind: str, fields: LayerFields, header: Header, layers: int) -> Layer:
+def _layer(kind: str, fields: LayerFields, header: Header, layers: int, streams: Streams | None) -> Layer:
     placement = next((branch.norm.placement for branch in fields.branches if branch.norm), "pre")
     slots: Counter[str] = Counter()
     shared = fields.branches[0].norm if placement == "parallel" else None
     return Layer(
         kind=kind,
-        branches=tuple(_branch(branch, header, layers, slots) for branch in fields.branches),
+        branches=tuple(_branch(branch, header, layers, streams, slots) for branch in fields.branches),
         parallel=placement in ("parallel", "parallel_separate"),
         shared_norm=shared.build(header.hidden_size) if shared else None,
-        streams=header.streams.build(header.hidden_size) if header.streams else None,
+        streams=streams,
     )
 
 
-def _branch(fields: BranchFields, header: Header, layers: int, slots: Counter[str]) -> Branch:
+def _branch(fields: BranchFields, header: Header, layers: int, streams: Streams | None, slots: Counter[str]) -> Branch:
     """A branch; `slots` counts the names that the layer's earlier branches have taken."""
     norm, placement = fields.norm, fields.norm.placement if fields.norm else ""
-    streams = header.streams.build(header.hidden_size) if header.streams else None
     beside = {"stream_and_embedding": 2, "streams": header.streams.count if header.streams else 1}
     input_size = header.hidden_size * beside.get(fields.reads, 1)
     around = Settled(
@@ -69,7 +71,7 @@ def _branch(fields: BranchFields, header: Header, layers: int, slots: Counter[st
     )
 
 
-def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
+def _architecture(spec: Spec, layers: dict[str, Layer], streams: Streams | None) -> Architecture:
     header = spec.header
     branches = [branch for fields in spec.kinds.values() for branch in fields.branches]
     positions = next((table for b in branches if (table := _positions(b.position, header))), None)
@@ -87,7 +89,7 @@ def _architecture(spec: Spec, layers: dict[str, Layer]) -> Architecture:
         layers=tuple(layers[kind] for kind in spec.pattern),
         final_norm=_final_norm(header),
         head=header.logits.build(embedding, header.embedding.tied, header.norm, _ends(header)),
-        streams=header.streams.build(header.hidden_size) if header.streams else None,
+        streams=streams,
         passes=header.passes.build(header.hidden_size) if header.passes else None,
         undeclared=header.undeclared,
         claims=tuple(Claim(key, c.value, c.source, c.within) for key, c in header.published.items()),

@@ -62,13 +62,13 @@ def outline(compiled: Compiled) -> Outline:
 
 def differences(wanted: Outline, found: Outline) -> list[Difference]:
     """Every field in which an outline is not as wanted."""
-    pairs = [(None, wanted.header, found.header)]
+    pairs: list[tuple[int | None, Values, Values]] = [(None, wanted.header, found.header)]
     missing: Values = {}
     for layer in range(max(len(wanted.layers), len(found.layers))):
         one = wanted.layers[layer] if layer < len(wanted.layers) else missing
         other = found.layers[layer] if layer < len(found.layers) else missing
         if one is not other:
-            pairs.append((layer, one, other))  # type: ignore[arg-type]
+            pairs.append((layer, one, other))
     return [
         Difference(layer, path, one.get(path), other.get(path))
         for layer, one, other in pairs

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from archc.families.base import Key, Table
 from archc.importing.reading import Reading, Rope
+from archc.importing.translate import answer
 from archc.spec.language import SECTIONS
 
 Place = tuple[str, ...]
@@ -50,7 +51,7 @@ def _sources(path: str, source: Any, config: Any, layer: int | None) -> Iterator
     look = _Watched(config, (), layer or 0)
     value, failed = source, False
     try:
-        value = getattr(look, source.name) if isinstance(source, Key) else source(look) if callable(source) else source
+        value = answer(source, look)
     except Exception:  # what a table trips over is found when the config is imported
         failed = True
     if look.places:
@@ -117,9 +118,7 @@ class _Asked:
 class _WatchedRope(Rope):
     def __init__(self, owner: _Watched, kind: str | None) -> None:
         super().__init__(owner, kind)
-        whole = getattr(owner._config, "rope_parameters", None) or {}
-        nested = kind is not None and isinstance(whole.get(kind), Mapping)
-        self._place: Place = ("rope_parameters", kind) if nested and kind else ("rope_parameters",)
+        self._place: Place = ("rope_parameters", self.kind) if self.kind else ("rope_parameters",)
         self._places = owner.places
 
     def get(self, key: str, default: Any = None) -> Any:

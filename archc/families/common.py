@@ -234,6 +234,30 @@ def repeated(layer: int, block: list[dict[str, Source]]) -> list[dict[str, Sourc
     return [{**branch, "shared": f"layer_{layer}_{number}"} for number, branch in enumerate(block, 1)]
 
 
+def band(o: Any) -> tuple[int, int, int]:
+    """Of a spec, the first of the layers that run several times, their number, and how often they run."""
+    first, layers, times = (o.header[f"passes.{name}"] for name in ("first", "layers", "times"))
+    return first, layers, times
+
+
+def stored_layers(o: Any) -> int:
+    """The number of layers that a config states, where some of the spec's are the same ones again."""
+    _, layers, times = band(o)
+    return len(o.layers) - (times - 1) * layers
+
+
+def stored_types(windowed: str, other: str) -> Any:
+    """The types of these layers, by the names of those with a window and of the others."""
+
+    def work_out(o: Any) -> list[str]:
+        first, layers, times = band(o)
+        windows = o.column("attention.window")
+        stored = windows[: first + layers] + windows[first + times * layers :]
+        return [windowed if window else other for window in stored]
+
+    return work_out
+
+
 def factor(key: str) -> Any:
     """A factor that a config states under `key`; left out where it changes nothing."""
 

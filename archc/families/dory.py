@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Inverse, Key, Source, Table
-from archc.families.common import repeated, rope, without
+from archc.families.common import band, repeated, rope, stored_layers, stored_types, without
 
 
 def _depth(c: Any) -> int:
@@ -70,30 +70,13 @@ CONFIG: Table = {
 }
 
 
-def _band(o: Any) -> tuple[int, int, int]:
-    first, layers, times = (o.header[f"passes.{name}"] for name in ("first", "layers", "times"))
-    return first, layers, times
-
-
-def _stored_layers(o: Any) -> int:
-    _, layers, times = _band(o)
-    return len(o.layers) - (times - 1) * layers
-
-
-def _layer_types(o: Any) -> list[str]:
-    first, layers, times = _band(o)
-    windows = o.column("attention.window")
-    stored = windows[: first + layers] + windows[first + times * layers :]
-    return ["sliding_attention" if window else "full_attention" for window in stored]
-
-
 INVERSE: Inverse = {
-    "num_hidden_layers": _stored_layers,
-    "n_input_layers": lambda o: _band(o)[0],
-    "n_recurrent_layers": lambda o: _band(o)[1],
-    "n_recurrent_loops": lambda o: _band(o)[2],
-    "n_output_layers": lambda o: _stored_layers(o) - _band(o)[0] - _band(o)[1],
-    "layer_types": _layer_types,
+    "num_hidden_layers": stored_layers,
+    "n_input_layers": lambda o: band(o)[0],
+    "n_recurrent_layers": lambda o: band(o)[1],
+    "n_recurrent_loops": lambda o: band(o)[2],
+    "n_output_layers": lambda o: stored_layers(o) - band(o)[0] - band(o)[1],
+    "layer_types": stored_types("sliding_attention", "full_attention"),
     "recurrent_kv_cache_mode": lambda o: "last_loop" if "not_kept" in o.column("attention.kv") else "per_loop",
 }
 

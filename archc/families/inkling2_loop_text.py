@@ -6,7 +6,7 @@ from typing import Any
 
 from archc.families import inkling2_text, inkling_text
 from archc.families.base import Family, Inverse, Key, Source, Table
-from archc.families.common import repeated
+from archc.families.common import band, repeated, stored_layers, stored_types
 
 
 def _band(c: Any) -> int:
@@ -35,29 +35,12 @@ CONFIG: Table = {
 }
 
 
-def _passes(o: Any) -> tuple[int, int, int]:
-    first, layers, times = (o.header[f"passes.{name}"] for name in ("first", "layers", "times"))
-    return first, layers, times
-
-
-def _stored_layers(o: Any) -> int:
-    _, layers, times = _passes(o)
-    return len(o.layers) - (times - 1) * layers
-
-
-def _layer_types(o: Any) -> list[str]:
-    first, layers, times = _passes(o)
-    windows = o.column("attention.window")
-    stored = windows[: first + layers] + windows[first + times * layers :]
-    return ["hybrid_sliding" if window else "hybrid" for window in stored]
-
-
 INVERSE: Inverse = {
-    "num_hidden_layers": _stored_layers,
-    "loop_layer_index_start": lambda o: _passes(o)[0],
-    "loop_layer_index_end": lambda o: sum(_passes(o)[:2]),
-    "loop_num_passes": lambda o: _passes(o)[2],
-    "layer_types": _layer_types,
+    "num_hidden_layers": stored_layers,
+    "loop_layer_index_start": lambda o: band(o)[0],
+    "loop_layer_index_end": lambda o: sum(band(o)[:2]),
+    "loop_num_passes": lambda o: band(o)[2],
+    "layer_types": stored_types("hybrid_sliding", "hybrid"),
 }
 
 FAMILY = Family("inkling2_loop_text", config=CONFIG, inverse=INVERSE)

@@ -37,13 +37,17 @@ def query_scale(c: Any) -> dict[str, Source] | None:
     }
 
 
+def _key(c: Any, name: str) -> str:
+    """The key that holds a size of the layer in question."""
+    return f"swa_{name}" if slides(c) else name
+
+
 def attention(c: Any) -> dict[str, Source]:
     """The section `attention` of the layer in question, as far as relatives have it, too."""
-    prefix = "swa_" if slides(c) else ""
     return {
-        "heads": Key(f"{prefix}num_attention_heads"),
-        "kv_heads": Key(f"{prefix}num_key_value_heads"),
-        "head_dim": Key(f"{prefix}head_dim"),
+        "heads": Key(_key(c, "num_attention_heads")),
+        "kv_heads": Key(_key(c, "num_key_value_heads")),
+        "head_dim": Key(_key(c, "head_dim")),
         "window": Key("sliding_window_size") if slides(c) else None,
         "query_scale": query_scale,
         "distance_bias": {
@@ -55,8 +59,7 @@ def attention(c: Any) -> dict[str, Source]:
 
 
 def _attention(c: Any) -> dict[str, Source]:
-    found = attention(c)
-    return {**found, "scale": lambda c: 1 / getattr(c, found["head_dim"].name), "qk_norm": {"over": "head"}}  # type: ignore[union-attr]
+    return {**attention(c), "scale": lambda c: 1 / getattr(c, _key(c, "head_dim")), "qk_norm": {"over": "head"}}
 
 
 _EXPERTS = moe(

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import qwen3
 from archc.families.base import Family, Key, Module, PerExpert, Table
-from archc.families.common import activation, without
+from archc.families.common import gated, moe, without
 
 EXPERTS = (
     Module("model.layers.N.mlp.gate", ("layers.N.ffn.router",)),
@@ -22,15 +22,8 @@ def has_experts(c: Any) -> bool:
 def ffn(c: Any) -> Table:
     """The section `ffn` of the layer in question."""
     if not has_experts(c):
-        return {"kind": "gated", "activation": activation("hidden_act"), "width": Key("intermediate_size")}
-    return {
-        "kind": "moe",
-        "experts": Key("num_experts"),
-        "top_k": Key("num_experts_per_tok"),
-        "width": Key("moe_intermediate_size"),
-        "activation": activation("hidden_act"),
-        "router": {"score": "softmax", "renormalize": Key("norm_topk_prob")},
-    }
+        return gated()
+    return moe({"score": "softmax", "renormalize": Key("norm_topk_prob")})
 
 
 CONFIG: Table = {**without(qwen3.CONFIG, "ffn"), "attention.window": Key("sliding_window"), "ffn": ffn}

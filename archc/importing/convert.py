@@ -18,6 +18,7 @@ from archc.importing.source import find_source
 from archc.importing.stack import stack
 from archc.importing.translate import Leaf, Tree, answer, translate
 from archc.spec.diagnostics import Level, SpecError, printable
+from archc.spec.language import MAX_LAYERS
 from archc.spec.load import load_text
 
 _DTYPES = {"float32", "bfloat16", "float16"}
@@ -122,7 +123,7 @@ def _problem(error: Exception) -> str:
 
 def _count(source: Source, look: Reading) -> int:
     value = answer(source, look)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 10_000:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_LAYERS:
         raise ValueError(f"{value!r} layers")
     return value
 

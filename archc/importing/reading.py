@@ -65,12 +65,14 @@ class Rope:
 
     def __init__(self, owner: Reading, kind: str | None) -> None:
         found = getattr(owner._config, "rope_parameters", None) or {}
-        nested = kind is not None and isinstance(found.get(kind), Mapping)
+        self.kind = kind if kind is not None and isinstance(found.get(kind), Mapping) else None
+        """The kind of layer, where it has parameters of its own."""
         self._owner = owner
-        self._values: Mapping[str, Any] = found[kind] if nested else found
+        self._values: Mapping[str, Any] = found if self.kind is None else found[self.kind]
         raw = [owner._raw.get(name) for name in ("rope_parameters", "rope_scaling")]
         maps = [entry for entry in raw if isinstance(entry, Mapping)]
-        self._raw = [entry[kind] if nested and isinstance(entry.get(kind), Mapping) else entry for entry in maps]
+        own = [entry.get(self.kind) for entry in maps]
+        self._raw = [part if isinstance(part, Mapping) else whole for part, whole in zip(own, maps, strict=True)]
 
     def __getitem__(self, key: str) -> Any:
         value = self.get(key)

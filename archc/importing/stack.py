@@ -101,12 +101,9 @@ def _difference(base: Tree, layer: Tree) -> Tree:
 
 def _names(kinds: Sequence[Tree]) -> list[str]:
     """A name for every kind, made of what sets it apart: sliding_moe, full_dense."""
-    axes = [list(dict.fromkeys(axis(kind) for kind in kinds)) for axis in (_mixer_word, _ffn_word, _position_word)]
-    words = [[axis(kind) for kind in kinds] for axis in (_mixer_word, _ffn_word, _position_word)]
-    names = []
-    for index in range(len(kinds)):
-        telling = [column[index] for column, values in zip(words, axes, strict=True) if len(values) > 1]
-        names.append("_".join(word for word in telling if word) or "layer")
+    columns = [[axis(kind) for kind in kinds] for axis in (_mixer_word, _ffn_word, _position_word)]
+    telling = [column for column in columns if len(set(column)) > 1]
+    names = ["_".join(filter(None, (column[index] for column in telling))) or "layer" for index in range(len(kinds))]
     totals = Counter(names)
     seen: Counter[str] = Counter()
     for index, name in enumerate(names):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from archc.parts.base import Fields, Tensor
+from archc.parts.streams import Streams
 
 
 class AltUpFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="altup"):
@@ -41,25 +42,17 @@ class AltUpFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="altu
         return AltUp(self, hidden_size)
 
 
-class AltUp(Struct, frozen=True):
+class AltUp(Streams, frozen=True):
     """`count` streams that a layer guesses before, and corrects behind, its branches."""
 
     fields: AltUpFields
     hidden_size: int
 
-    @property
-    def kind(self) -> str:
-        """The language's name for them."""
-        return self.fields.kind
+    kind = "altup"
 
     @property
     def _count(self) -> int:
         return self.fields.count
-
-    def branch_tensors(self, readings: int) -> Iterator[Tensor]:
-        """None: streams run from layer to layer."""
-        del readings
-        yield from ()
 
     def layer_tensors(self) -> Iterator[Tensor]:
         """The router and its norm, the weights of guesses [n², n] and corrections [n, n], and the vector."""
@@ -74,10 +67,6 @@ class AltUp(Struct, frozen=True):
         for number in range(1, self._count):
             yield Tensor(f"first.{number}.weight", (self.hidden_size, self.hidden_size), "other")
             yield Tensor(f"last.{number}.weight", (self.hidden_size, self.hidden_size), "other")
-
-    def branch_flops(self) -> int:
-        """Nothing: streams run from layer to layer."""
-        return 0
 
     def layer_flops(self) -> int:
         """The router twice, guesses from its output and from the streams (2 · n² · D), and corrections."""

@@ -168,7 +168,7 @@ class Attention(MixerPart, frozen=True):
 
     @property
     def kv_width(self) -> int:
-        """Output features of the key projection, and of the value projection."""
+        """Output features of the key projection."""
         return self.kv_heads * self.head_dim
 
     @property

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from archc.parts.base import Fields, Size, Tensor
+from archc.parts.streams import Streams
 
 
 class DepthFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="depths"):
@@ -34,7 +35,7 @@ class DepthFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="dept
         return Depths(hidden_size)
 
 
-class Depths(Struct, frozen=True):
+class Depths(Streams, frozen=True):
     """A learned query at every branch, and one at the end."""
 
     hidden_size: int
@@ -45,22 +46,6 @@ class Depths(Struct, frozen=True):
         """A query [D] for each reading."""
         yield Tensor("query", (readings, self.hidden_size), "other")
 
-    def layer_tensors(self) -> Iterator[Tensor]:
-        """None beside those of branches."""
-        yield from ()
-
     def model_tensors(self) -> Iterator[Tensor]:
         """The query at the end."""
         yield Tensor("query", (self.hidden_size,), "other")
-
-    def branch_flops(self) -> int:
-        """Nothing: a mixture of few vectors is a sum with weights, and left out."""
-        return 0
-
-    def layer_flops(self) -> int:
-        """Nothing beside the branches."""
-        return 0
-
-    def model_flops(self) -> int:
-        """Nothing."""
-        return 0

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from archc.parts.base import Fields, Size, Tensor
+from archc.parts.streams import Streams
 
 
 class GatedStreamFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="gated"):
@@ -31,16 +32,13 @@ class GatedStreamFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag
         return GatedStreams(self, hidden_size)
 
 
-class GatedStreams(Struct, frozen=True):
+class GatedStreams(Streams, frozen=True):
     """`count` streams with a norm, a gate of low rank and weights for writing at every branch."""
 
     fields: GatedStreamFields
     hidden_size: int
 
-    @property
-    def kind(self) -> str:
-        """The language's name for them."""
-        return self.fields.kind
+    kind = "gated"
 
     @property
     def _width(self) -> int:
@@ -57,10 +55,6 @@ class GatedStreams(Struct, frozen=True):
         yield from self._reading()
         yield Tensor("write.weight", (self.fields.count, self._width), "other")
 
-    def layer_tensors(self) -> Iterator[Tensor]:
-        """None: streams run from branch to branch."""
-        yield from ()
-
     def model_tensors(self) -> Iterator[Tensor]:
         """What reads the streams at the end."""
         yield from self._reading()
@@ -68,10 +62,6 @@ class GatedStreams(Struct, frozen=True):
     def branch_flops(self) -> int:
         """Both projections of the gate, and that of writing."""
         return 2 * self._width * (2 * self.fields.rank + self.fields.count)
-
-    def layer_flops(self) -> int:
-        """Nothing beside the branches."""
-        return 0
 
     def model_flops(self) -> int:
         """The gate at the end."""

@@ -1,6 +1,7 @@
 """The kinds of part and of positions there are, by the section of the language that declares them.
 
-This is the one place to add a new one to.
+A new kind of part is added here and nowhere else. Positions and scalings have a type of their own besides (the unions
+`PositionFields` and `Scaling`), and the formula of a scaling stands in `Rope`.
 
 A kind is named by its module and the class of its fields, and imported when a spec uses it: a report on a dense model
 never reads the file of a state-space mixer.

@@ -41,7 +41,6 @@ class NormFields(Fields, frozen=True, kw_only=True):
             "(Vaswani et al. 2017)."
         ),
     ] = "pre"
-
     gate_rank: Annotated[
         Size | None,
         Meta(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
-from msgspec import Struct
-
-from archc.parts.base import Fields, Tensor
+from archc.parts.base import Fields
+from archc.parts.streams import Streams
 
 
 class ReversibleFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="reversible"):
@@ -28,32 +26,7 @@ class ReversibleFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag=
         return Reversible()
 
 
-class Reversible(Struct, frozen=True):
+class Reversible(Streams, frozen=True):
     """Two streams, without parameters."""
 
     kind = "reversible"
-
-    def branch_tensors(self, readings: int) -> Iterator[Tensor]:
-        """None."""
-        del readings
-        yield from ()
-
-    def layer_tensors(self) -> Iterator[Tensor]:
-        """None."""
-        yield from ()
-
-    def model_tensors(self) -> Iterator[Tensor]:
-        """None."""
-        yield from ()
-
-    def branch_flops(self) -> int:
-        """None."""
-        return 0
-
-    def layer_flops(self) -> int:
-        """None."""
-        return 0
-
-    def model_flops(self) -> int:
-        """None."""
-        return 0

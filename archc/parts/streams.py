@@ -9,37 +9,43 @@ streams themselves, side by side and divided by their root mean square, by one p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Positive, Small, Tensor
 
 
-class Streams(Protocol):
-    """What several residual streams ask of the layers between which they run."""
+class Streams(Struct, frozen=True):
+    """What several residual streams ask of the layers between which they run: nothing, where not overridden."""
 
-    @property
-    def kind(self) -> str:
-        """The language's name for them."""
+    kind: ClassVar[str]
+    """The language's name for them."""
 
     def branch_tensors(self, readings: int) -> Iterator[Tensor]:
         """Parameters of one branch, with so many inputs that may each be read in a way of their own."""
+        del readings
+        yield from ()
 
     def layer_tensors(self) -> Iterator[Tensor]:
         """Parameters of one layer, beside those of its branches."""
+        yield from ()
 
     def model_tensors(self) -> Iterator[Tensor]:
         """Parameters that the model has once, where streams begin or end."""
+        yield from ()
 
     def branch_flops(self) -> int:
         """Operations per token in matrix products, of one branch."""
+        return 0
 
     def layer_flops(self) -> int:
         """Those of one layer, beside its branches."""
+        return 0
 
     def model_flops(self) -> int:
         """Those where streams begin or end."""
+        return 0
 
 
 class HyperConnectionFields(Fields, frozen=True, kw_only=True, tag_field="kind", tag="hyper_connections"):
@@ -79,16 +85,13 @@ class HyperConnectionFields(Fields, frozen=True, kw_only=True, tag_field="kind",
         return HyperConnections(self, hidden_size)
 
 
-class HyperConnections(Struct, frozen=True):
+class HyperConnections(Streams, frozen=True):
     """`count` streams with weights for reading, writing and mixing at every branch."""
 
     fields: HyperConnectionFields
     hidden_size: int
 
-    @property
-    def kind(self) -> str:
-        """The language's name for them."""
-        return self.fields.kind
+    kind = "hyper_connections"
 
     @property
     def _mixed(self) -> bool:
@@ -107,10 +110,6 @@ class HyperConnections(Struct, frozen=True):
         yield Tensor("offset", self._projection[:1], "other")
         yield Tensor("scale", (3 if self._mixed else 2,), "other")
 
-    def layer_tensors(self) -> Iterator[Tensor]:
-        """None: streams run from branch to branch."""
-        yield from ()
-
     def model_tensors(self) -> Iterator[Tensor]:
         """What weighs the streams at the end."""
         count = self.fields.count
@@ -122,10 +121,6 @@ class HyperConnections(Struct, frozen=True):
         """The projection, and mixing: 2 × count² × D. Reading and writing are sums with weights, and left out."""
         rows, width = self._projection
         return 2 * rows * width + (2 * self.fields.count * width if self._mixed else 0)
-
-    def layer_flops(self) -> int:
-        """Nothing beside the branches."""
-        return 0
 
     def model_flops(self) -> int:
         """The projection at the end."""

@@ -104,8 +104,8 @@ def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_system_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = PermissionError(13, "Permission denied", "/root/x")
-    assert ending(monkeypatch, error) == (3, "archc: cannot go on: Permission denied: /root/x\n")
+    error = PermissionError(13, "Permission denied", "/no/rights")
+    assert ending(monkeypatch, error) == (3, "archc: cannot go on: Permission denied: /no/rights\n")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), RecursionError(), AssertionError()])
