@@ -9,9 +9,6 @@ from msgspec import structs
 
 from archc.architecture.model import Architecture
 from archc.codegen.naming import literal
-from archc.codegen.plain import Ffn
-from archc.parts.attention import Attention
-from archc.parts.feed_forward import FeedForward
 from archc.parts.position import Rope
 from archc.parts.scaling import Scaling
 
@@ -31,21 +28,6 @@ def size_constants(architecture: Architecture) -> Iterator[Constant]:
     yield Constant("WIDTH", literal(architecture.hidden_size), "channels of the residual stream")
     yield Constant("LAYERS", literal(len(architecture.layers)))
     yield Constant("CONTEXT", literal(architecture.context), "positions the model is meant for")
-
-
-def mixer_constants(part: Attention, p: str) -> Iterator[Constant]:
-    """Sizes and scales of an attention class; `p` is their prefix, here and below."""
-    yield Constant(f"{p}HEADS", literal(part.heads))
-    yield Constant(f"{p}KV_HEADS", literal(part.kv_heads), "key/value heads")
-    yield Constant(f"{p}HEAD_DIM", literal(part.head_dim), "channels of a head")
-    yield Constant(f"{p}Q_WIDTH", f"{p}HEADS * {p}HEAD_DIM")
-    yield Constant(f"{p}KV_WIDTH", f"{p}KV_HEADS * {p}HEAD_DIM")
-    if part.scale == part.head_dim**-0.5:
-        yield Constant(f"{p}ATTENTION_SCALE", f"{p}HEAD_DIM**-0.5")
-    else:
-        yield Constant(f"{p}ATTENTION_SCALE", literal(part.scale), "not HEAD_DIM**-0.5")
-    if part.softcap is not None:
-        yield Constant(f"{p}ATTENTION_SOFTCAP", literal(part.softcap))
 
 
 def window_constants(window: int | None, p: str) -> Iterator[Constant]:
@@ -71,20 +53,6 @@ def scaling_constants(scaling: Scaling | None, attention_factor: float, p: str) 
             yield Constant(f"{p}ROPE_{name.upper()}", literal(value))
     if attention_factor != 1:
         yield Constant(f"{p}ROPE_ATTENTION_FACTOR", literal(attention_factor), "multiplies cosines and sines")
-
-
-def ffn_constants(part: Ffn, p: str) -> Iterator[Constant]:
-    """Sizes of a feed-forward or of a mixture of them."""
-    if isinstance(part, FeedForward):
-        yield Constant(f"{p}FFN_WIDTH", literal(part.width))
-        return
-    yield Constant(f"{p}EXPERTS", literal(part.experts))
-    yield Constant(f"{p}TOP_K", literal(part.top_k), "experts a token is sent to")
-    yield Constant(f"{p}EXPERT_WIDTH", literal(part.width))
-    if part.router.scale != 1:
-        yield Constant(f"{p}ROUTER_SCALE", literal(part.router.scale))
-    if part.shared is not None:
-        yield Constant(f"{p}SHARED_WIDTH", literal(part.shared.width))
 
 
 def end_constants(architecture: Architecture) -> Iterator[Constant]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from archc.architecture.model import Architecture
 from archc.codegen.constants import Constant
 from archc.codegen.naming import literal
-from archc.codegen.plain import attention_of
 from archc.parts.norm import Norm
 
 _STEMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
@@ -44,9 +43,8 @@ class Norms:
         self.classes: dict[tuple[str, str, bool], NormClass] = {}
         self._eps = {final_norm.eps: "NORM_EPS"}
         for layer in architecture.layers:
-            attention = attention_of(layer)
-            for norm in (attention.q_norm, attention.k_norm):
-                if norm is not None and "QK_NORM_EPS" not in self._eps.values():
+            for norm in (norm for mixer in layer.mixers() for norm in mixer.head_norms):
+                if "QK_NORM_EPS" not in self._eps.values():
                     self._eps.setdefault(norm.eps, "QK_NORM_EPS")
 
     def constants(self) -> Iterator[Constant]:

@@ -7,12 +7,8 @@ from collections.abc import Iterator, Sequence
 from archc.architecture.model import Architecture, Layer
 from archc.errors import ArchcError
 from archc.families import family
-from archc.parts.attention import Attention
-from archc.parts.experts import Experts
-from archc.parts.feed_forward import FeedForward
+from archc.parts.base import FfnPart, MixerPart
 from archc.parts.residual import Residual
-
-Ffn = FeedForward | Experts
 
 
 class UngeneratedError(ArchcError):
@@ -21,18 +17,16 @@ class UngeneratedError(ArchcError):
     exit_code = 1
 
 
-def attention_of(layer: Layer) -> Attention:
-    """The attention of a plain layer."""
-    part = layer.mixer
-    assert isinstance(part, Attention)
-    return part
+def mixer_of(layer: Layer) -> MixerPart:
+    """The mixer of a plain layer."""
+    assert layer.mixer is not None  # E210
+    return layer.mixer
 
 
-def ffn_of(layer: Layer) -> Ffn:
+def ffn_of(layer: Layer) -> FfnPart:
     """The feed-forward of a plain layer."""
-    part = layer.ffn
-    assert isinstance(part, FeedForward | Experts)
-    return part
+    assert layer.ffn is not None  # E210
+    return layer.ffn
 
 
 def residual_of(layer: Layer) -> Residual:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from archc.architecture.model import Architecture, Layer
 from archc.codegen.naming import LINE, labels, literal, words
-from archc.codegen.plain import Ffn, attention_of, ffn_of, residual_of
-from archc.parts.attention import Attention
-from archc.parts.experts import Experts
+from archc.codegen.parts import FFNS, MIXERS
+from archc.codegen.plain import ffn_of, mixer_of, residual_of
 from archc.parts.norm import Norm
 from archc.parts.position import Rope
 
@@ -60,10 +59,10 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
     if architecture.embedding.positions:
         yield f"a learned row for each of {architecture.embedding.positions:,} positions, and no position beyond"
     else:
-        yield from _each(kinds, lambda layer: _position_words(attention_of(layer).rope))
-    yield from _each(kinds, lambda layer: _attention_words(attention_of(layer)))
-    yield from _each(kinds, lambda layer: _window_words(attention_of(layer).window))
-    yield from _each(kinds, lambda layer: _ffn_words(ffn_of(layer)))
+        yield from _each(kinds, lambda layer: _position_words(mixer_of(layer).rope))
+    yield from _each(kinds, lambda layer: MIXERS[type(mixer_of(layer))].words(mixer_of(layer)))
+    yield from _each(kinds, lambda layer: _window_words(mixer_of(layer).window))
+    yield from _each(kinds, lambda layer: FFNS[type(ffn_of(layer))].words(ffn_of(layer)))
     yield from _each(kinds, _residual_words)
     yield from _end_words(architecture)
 
@@ -120,50 +119,8 @@ def _position_words(rope: Rope | None) -> str:
     return text
 
 
-def _attention_words(part: Attention) -> str:
-    heads = f"{part.heads} heads of {part.head_dim} channels"
-    if part.kv_heads < part.heads:
-        heads = f"{part.heads} query heads of {part.head_dim} channels share {_key_value_heads(part)}"
-    text = heads
-    if part.biased:
-        text += "; biases on " + ", ".join(name for name in "qkvo" if name in part.biased)
-    if part.q_norm:
-        over = "each head" if part.qk_norm_over == "head" else "all heads together"
-        when = "" if part.rope is None else f" {part.qk_norm_order.replace('_', ' ').replace('rope', 'turning')}"
-        text += f"; queries and keys are normed over {over}{when}"
-    if part.softcap:
-        text += f"; scores are capped at {part.softcap:g}"
-    return text
-
-
 def _window_words(window: int | None) -> str:
     return "" if window is None else f"a query sees {window:,} positions, its own included"
-
-
-def attention_summary(part: Attention) -> str:
-    """The docstring of an attention class."""
-    if part.kv_heads == part.heads:
-        return f"{part.heads} heads, each with keys and values of its own."
-    if part.grouping == "tiled":
-        return f"{part.heads} query heads share {_key_value_heads(part)} in turn."
-    if part.kv_heads == 1:
-        return f"{part.heads} query heads share one key/value head."
-    return f"{part.group_size} neighbouring query heads share each of {_key_value_heads(part)}."
-
-
-def _key_value_heads(part: Attention) -> str:
-    return "1 key/value head" if part.kv_heads == 1 else f"{part.kv_heads} key/value heads"
-
-
-def _ffn_words(part: Ffn) -> str:
-    if isinstance(part, Experts):
-        text = f"{part.top_k} of {part.experts} experts of width {part.width:,} per token, {part.activation}"
-        text += ", gated" if part.gated else ""
-        text += f"; router: {part.router.score}, {part.router.order.replace('_', ' ')}"
-        text += ", renormalised" if part.router.renormalize else ", not renormalised"
-        return text + (f"; a shared expert of width {part.shared.width:,}" if part.shared else "")
-    kind = "gated feed-forward" if part.gated else "feed-forward"
-    return f"{kind} of width {part.width:,}, {part.activation}" + ("; with biases" if part.bias else "")
 
 
 def _residual_words(layer: Layer) -> str:
@@ -181,10 +138,3 @@ def _end_words(architecture: Architecture) -> Iterator[str]:
         yield f"logits are multiplied by {head.scale:g}"
     if head.softcap is not None:
         yield f"logits are capped at {head.softcap:g}"
-
-
-def block_summary(layer: Layer) -> str:
-    """The docstring of a block class."""
-    if layer.parallel:
-        return "Attention and feed-forward side by side behind one norm."
-    return "Attention, then a feed-forward, each added to the residual stream."

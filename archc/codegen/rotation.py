@@ -77,6 +77,11 @@ def turn_variants(ropes: Sequence[Variant[Rope]]) -> list[Variant[Turn]]:
     return variants((variant.kinds[0], turn_of(variant.value)) for variant in ropes)
 
 
+def function_of(rope: Rope | None, turns: Sequence[Variant[Turn]]) -> str | None:
+    """The function that turns heads by a rope."""
+    return next((f"{turn.function_prefix}rotate" for turn in turns if rope and turn.value == turn_of(rope)), None)
+
+
 def scaling_variants(ropes: Sequence[Variant[Rope]]) -> list[Variant[tuple[Scaling | None, float]]]:
     """The rules by which frequencies are made, whatever their base."""
     return variants((kind, (rope.value.scaling, rope.value.attention_factor)) for rope in ropes for kind in rope.kinds)

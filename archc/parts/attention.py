@@ -98,6 +98,11 @@ class Attention(MixerPart, frozen=True):
         return "alibi" if self.alibi is not None else "buckets" if self.bucket_biases else None
 
     @property
+    def head_norms(self) -> tuple[Norm, ...]:
+        """The norms of its queries and keys."""
+        return tuple(norm for norm in (self.q_norm, self.k_norm) if norm)
+
+    @property
     def bounded_logits(self) -> bool:
         """Whether queries and keys are normed, or what they meet in is capped or clamped."""
         normed = self.q_norm is not None and (self.k_norm is not None or self.kv == "reused")
@@ -154,10 +159,9 @@ class Attention(MixerPart, frozen=True):
             found.append("position.kind: alibi")
         if self.bucket_biases:
             found.append("position.kind: buckets")
-        norms = (self.q_norm, self.k_norm)
         return (
             *found,
-            *(name for norm in norms if norm for name in norm.ungenerated()),
+            *(name for norm in self.head_norms for name in norm.ungenerated()),
             *(self.rope.ungenerated() if self.rope else ()),
         )
 

@@ -13,7 +13,7 @@ from archc.parts.caches import Cache
 
 if TYPE_CHECKING:  # their fields are made of this file
     from archc.parts.ends import EmbeddingFields
-    from archc.parts.norm import NormFields
+    from archc.parts.norm import Norm, NormFields
     from archc.parts.position import PositionFields, Rope
 
 Size = Annotated[int, Meta(gt=0, le=2**40)]
@@ -202,6 +202,11 @@ class MixerPart(Part, frozen=True):
     def rope(self) -> Rope | None:
         """The rotary positions that it applies."""
         return None
+
+    @property
+    def head_norms(self) -> tuple[Norm, ...]:
+        """The norms of its queries and keys."""
+        return ()
 
     @property
     def position_kind(self) -> str | None:

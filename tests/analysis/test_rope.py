@@ -7,7 +7,7 @@ import pytest
 from archc.analysis import build_report
 from archc.analysis.rope import RopeSection
 from archc.architecture import compile_spec, compile_text
-from archc.codegen.plain import attention_of
+from tests.layers import attention_of
 from tests.analysis.specs import PLAIN, WINDOWED
 from tests.tiny import BY_NAME
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archc.architecture import compile_text
-from archc.codegen.plain import attention_of, ffn_of
+from tests.layers import attention_of, feed_forward_of
 from archc.errors import UsageError
 from archc.parts.feed_forward import FeedForward
 from archc.spec.diagnostics import Diagnostic, SpecError
@@ -113,7 +113,7 @@ def test_kinds_state_only_what_differs() -> None:
     assert rope is not None
     assert (rope.base, rope.pairing) == (500, "half")
     assert attention_of(plain).rope is None
-    assert [ffn_of(layer).width for layer in (local, plain, wide)] == [80, 80, 100]
+    assert [feed_forward_of(layer).width for layer in (local, plain, wide)] == [80, 80, 100]
     assert [layer.kind for layer in (local, plain, wide)] == ["local", "plain", "local+wide"]
 
 
@@ -199,7 +199,7 @@ def test_an_override_that_changes_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match=r"changes nothing.*layers\.kinds\.local\.position\.base"):
         compile_text(everywhere, overrides=["position.base=3"])
     some = compile_text(KINDS, overrides=["ffn.width=90"]).architecture.layers
-    assert [ffn_of(layer).width for layer in some] == [90, 90, 100]
+    assert [feed_forward_of(layer).width for layer in some] == [90, 90, 100]
 
 
 @pytest.mark.parametrize("override", ["attention.kv_heads", "=3", "attention..heads=3", ".=3"])

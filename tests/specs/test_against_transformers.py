@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from archc.architecture import Architecture, compile_spec
-from archc.codegen.plain import attention_of, ffn_of
+from tests.layers import attention_of, feed_forward_of
 from archc.parts.experts import Experts
 from tests.specs.published import published, reference
 
@@ -115,7 +115,7 @@ def reference_fields(name: str) -> dict[str, object]:
 
 def fields(architecture: Architecture) -> dict[str, object]:
     """The same of an Architecture."""
-    first, ffn = attention_of(architecture.layers[0]), ffn_of(architecture.layers[0])
+    first, ffn = attention_of(architecture.layers[0]), feed_forward_of(architecture.layers[0])
     norm = architecture.final_norm
     assert norm is not None
     return {

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from archc import resources
 from archc.analysis import build_report, compare_claims
 from archc.architecture import Architecture, compile_spec, compile_text
-from archc.codegen.plain import attention_of, ffn_of
+from tests.layers import attention_of, feed_forward_of
 from archc.spec.diagnostics import Level, SpecError
 from archc.spec.load import shipped_names
 
@@ -99,7 +99,7 @@ def test_size_is_the_published_integer(name: str, size: int) -> None:
 
 @pytest.mark.parametrize(("name", "size"), PUBLISHED_SIZES.items())
 def test_one_more_channel_is_another_size(name: str, size: int) -> None:
-    width = ffn_of(compile_spec(name).architecture.layers[0]).width
+    width = feed_forward_of(compile_spec(name).architecture.layers[0]).width
     assert total(compile_spec(name, [f"ffn.width={width + 1}"]).architecture) != size
 
 
