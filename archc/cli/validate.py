@@ -23,18 +23,24 @@ Examples:
   archc validate smollm2-135m
   archc validate my-model.yaml --weights checkpoint/
   archc validate smollm2-135m --set position.pairing=interleaved
+  archc validate my-model.yaml --weights checkpoint/ --port my_port.py:load
 
-TARGET is a validator, which names its weights, or a spec. Passing means: on every probe the port deviates by no more
-than 8 times what arithmetic alone does to the reference.
+TARGET is a validator, which names its weights, or a spec. Without --port the module that archc generates is held
+against the reference. --port names a function load(weights, dtype) that returns something to call with input_ids; which
+probes it is given follows from its arguments (position_ids, attention_mask, past_key_values). Passing means: on every
+probe the port deviates by no more than 8 times what arithmetic alone does to the reference.
 """
 
 
 @click.command("validate", help=HELP)
 @click.argument("target", metavar="TARGET")
 @click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
+@click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
 @set_option
 @json_option
-def command(target: str, weights: str | None, overrides: tuple[str, ...], json_target: str | None, force: bool) -> int:
+def command(
+    target: str, weights: str | None, port: str | None, overrides: tuple[str, ...], json_target: str | None, force: bool
+) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
@@ -45,8 +51,9 @@ def command(target: str, weights: str | None, overrides: tuple[str, ...], json_t
     validator = find_validator(target)
     compiled = compile_spec(validator.spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    refuse_ungenerated(compiled.architecture)
-    result = _run(validator, compiled, _folder(validator, weights))
+    if port is None:
+        refuse_ungenerated(compiled.architecture)
+    result = _run(validator, compiled, _folder(validator, weights), port)
     if json_target is not None:
         emit_json(gate_document(result), json_target, force=force)
     if json_target != "-":
@@ -66,13 +73,20 @@ def _folder(validator: Validator, weights: str | None) -> Path:
     return validator.weights
 
 
-def _run(validator: Validator, compiled: Compiled, folder: Path) -> GateResult:
+def _run(validator: Validator, compiled: Compiled, folder: Path, port: str | None) -> GateResult:
     from archc.cli.progress import progress_bar
 
     try:
         from archc.validation.gate import run_gate
+        from archc.validation.ports import GeneratedPort
+        from archc.validation.python_port import open_python_port
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
+    opened = GeneratedPort if port is None else open_python_port(port)
     with progress_bar() as progress:
         task = progress.add_task("", total=None)
-        return run_gate(compiled, folder, lambda step: progress.update(task, description=step), text=validator.text)
+
+        def step(name: str) -> None:
+            progress.update(task, description=name)
+
+        return run_gate(compiled, folder, step, text=validator.text, open_port=opened)

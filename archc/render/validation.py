@@ -35,7 +35,10 @@ def gate_document(result: GateResult) -> dict[str, object]:
             {"name": run.name, "times_floor": _finite(run.times_floor), "left_out": list(run.left_out)}
             for run in result.floor_runs
         ],
-        "reference_disagreement": {"cache": _finite(result.disagreement)},
+        "reference_disagreement": {
+            "cache": _finite(result.disagreement),
+            "held_against": "full pass" if result.steps_against_whole else "steps",
+        },
         "first_divergence": None
         if result.divergence is None
         else {
@@ -183,13 +186,16 @@ def _print_notes(result: GateResult, out: Console) -> None:
     ]
     if result.disagreement is not None and result.disagreement > BOUND:
         times = _times(result.disagreement)
-        notes.append(
-            f"the reference's cached run is {times} floors from its own full pass; each is held against its own"
-        )
+        whole = result.steps_against_whole
+        held = "the port's steps are held against the full pass" if whole else "each is held against its own"
+        notes.append(f"the reference's cached run is {times} floors from its own full pass; {held}")
+    elif result.steps_against_whole:
+        notes.append("the reference keeps no cache; the port's steps are held against its full pass")
     notes += [f"not seen: {blind.field} ({blind.why})" for blind in result.blind]
     if result.divergence is not None:
         times = _times(result.divergence.times_floor)
-        notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there)")
+        more = f"; {result.divergence_note}" if result.divergence_note else ""
+        notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there{more})")
     elif result.divergence_note:
         notes.append(f"first divergence: {result.divergence_note}")
     if result.text is not None:

@@ -23,6 +23,8 @@ class Divergence:
 def first_divergence(reference: Reference, ours: Mapping[str, Tensor], failed: ProbeResult) -> Divergence | None:
     """The first of the port's points on a probe that lies beyond BOUND floors of the reference's; None if none does.
 
+    Points that one side lacks, or gives in another shape, are passed over.
+
     The floor of a point comes from one run with all weights moved by one unit in the last place. The reference makes
     the choices that explain the port as far as it can be explained.
     """
@@ -31,6 +33,8 @@ def first_divergence(reference: Reference, ours: Mapping[str, Tensor], failed: P
     with reference.nudged(NUDGES):
         nudged = reference.points(failed.probe, failed.choices)
     for point, expected in theirs.items():
+        if point not in ours or ours[point].shape != expected.shape:
+            continue
         floor = floor_of([deviation(nudged[point], expected, judged)], expected[judged])
         times = floor.times(deviation(ours[point], expected, judged))
         if times > BOUND:

@@ -40,7 +40,8 @@ def check_invariants(
 ) -> list[Invariant]:
     """Cache size and causality; where rotations do not depend on the length of the input, also cache and padding.
 
-    `logits` are the port's own, by the probe's name.
+    `logits` are the port's own, by the probe's name. A cache that is no list of keys and values by layer is not looked
+    into.
     """
     found = _against_own_cache(architecture, reference)
     one_row = [r for r in results if r.probe.chunks is None and len(r.probe.input_ids) == 1]
@@ -48,7 +49,7 @@ def check_invariants(
     if plain:
         result = min(plain, key=lambda one: abs(one.probe.tokens - 64))
         found.append(_causality(port, result, logits[result.probe.name]))
-    if _length_matters(architecture):
+    if length_matters(architecture):
         return found
     for result in results:
         own = logits[result.probe.name]
@@ -59,7 +60,8 @@ def check_invariants(
     return found
 
 
-def _length_matters(architecture: Architecture) -> bool:
+def length_matters(architecture: Architecture) -> bool:
+    """Whether rotations depend on the length of the input."""
     return any(mixer.rope is not None and mixer.rope.length_matters for mixer in mixers(architecture))
 
 
@@ -70,6 +72,8 @@ def _against_own_cache(architecture: Architecture, reference: Reference) -> list
     """
     tokens = min(_CACHED, architecture.embedding.positions or _CACHED)
     held = reference.cached(tokens)
+    if held is None or len(held.windows) != len(architecture.layers):
+        return []
     declared = [mixer.window for mixer in mixers(architecture)]
     other = [
         f"layer {layer}: {_window(ours)} declared, {_window(theirs)} in the reference"

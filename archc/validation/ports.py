@@ -22,6 +22,9 @@ class Port(Protocol):
     kind: str
     name: str
 
+    def refusal(self, probe: Probe) -> str | None:
+        """Why it cannot run a probe; None where it can."""
+
     def logits(self, probe: Probe) -> Tensor:
         """Logits [batch, tokens, vocab] of a probe, through the port's cache if it comes in chunks."""
 
@@ -41,6 +44,11 @@ class GeneratedPort:
             self.model: Any = module.Model.from_pretrained(folder, torch.float32)
         except (ValueError, OSError) as error:
             raise IncompleteError(f"the generated module cannot load {folder}: {error}", "check the spec") from error
+
+    def refusal(self, probe: Probe) -> str | None:
+        """It can run every probe."""
+        del probe
+        return None
 
     def logits(self, probe: Probe) -> Tensor:
         """Logits [batch, tokens, vocab] of a probe."""

@@ -53,6 +53,11 @@ class Probe:
         """[batch, tokens]: true where there is a token and not padding."""
         return torch.ones_like(self.input_ids).bool() if self.attention_mask is None else self.attention_mask.bool()
 
+    @property
+    def positions_follow(self) -> bool:
+        """Whether its positions are those that count the tokens of each row and skip padding."""
+        return self.position_ids is None or bool((self.position_ids == (self.real.cumsum(-1) - 1).clamp(min=0)).all())
+
     def pieces(self) -> Iterator[Tensor]:
         """The input in its chunks, [batch, n] each."""
         assert self.chunks is not None
@@ -62,14 +67,16 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """A declared field that no probe can see, and why."""
+    """A declared field, or something that a model does, that no probe can see, and why."""
 
     field: str
     why: str
 
 
-def derive_probes(architecture: Architecture, seed: int = SEED) -> tuple[list[Probe], list[Blind]]:
-    """The probes of an Architecture, and what they cannot see.
+def derive_probes(
+    architecture: Architecture, seed: int = SEED, avoid: frozenset[int] = frozenset()
+) -> tuple[list[Probe], list[Blind]]:
+    """The probes of an Architecture, and what they cannot see. Tokens to `avoid` stand for nothing, as padding does.
 
     A model with a learned table gets no position beyond it: probes shrink to fit, or what they would show is blind.
     """
@@ -77,7 +84,10 @@ def derive_probes(architecture: Architecture, seed: int = SEED) -> tuple[list[Pr
     wall = architecture.embedding.positions or 2**62
 
     def ids(rows: int, tokens: int) -> Tensor:
-        return torch.randint(0, architecture.vocab_size, (rows, tokens), generator=generator)
+        found = torch.randint(0, architecture.vocab_size, (rows, tokens), generator=generator)
+        for token in sorted(avoid):
+            found[found == token] = (token + 1) % architecture.vocab_size
+        return found
 
     purposes = {min(length, wall): purpose for length, purpose in reversed(_LENGTHS)}
     probes = [Probe(_named(length), purposes[length], ids(1, length)) for length in sorted(purposes)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from archc.checkpoints.headers import read_config
 from archc.errors import IncompleteError
+from archc.validation.calling import Signature, points_of, signature_of
 from archc.validation.choices import Choices, Flip, Watch
 from archc.validation.probes import Probe
 
@@ -36,6 +37,7 @@ class Cached:
 
 
 _SIGNS = 262_147
+_PADDING = ("pad_token_id", "pad_index")
 _IMPLEMENTATIONS = {"attn_implementation", "experts_implementation"}
 
 
@@ -83,7 +85,30 @@ class Reference:
             )
         self.unread = tuple(sorted(str(key) for key in loading["unexpected_keys"]))
         """Stored tensors that this model has no place for."""
-        self._cache_argument = _cache_argument(self.model)
+        self.padding = frozenset(
+            token for token in (getattr(model.config, key, None) for key in _PADDING) if isinstance(token, int)
+        )
+        """Ids of tokens that stand for nothing."""
+        self.steps_are_whole = False
+        """Whether probes that come in chunks are run in one piece all the same."""
+
+    @cached_property
+    def _signature(self) -> Signature:
+        """What its class takes, and gives back: of some, a pass returns no cache though it takes one."""
+        found = signature_of(self.model.forward)
+        if found.cache is None:
+            return found
+        out = self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=True)
+        return found if getattr(out, found.cache, None) is not None else replace(found, cache=None)
+
+    @property
+    def caches(self) -> bool:
+        """Whether it decodes through a cache."""
+        return self._signature.cache is not None
+
+    def refusal(self, probe: Probe) -> str | None:
+        """Why it cannot run a probe; None where it can."""
+        return self._signature.refusal(replace(probe, chunks=None) if self.steps_are_whole else probe)
 
     def logits(self, probe: Probe) -> Tensor:
         """Logits [batch, tokens, vocab] of a probe, through the cache if it comes in chunks."""
@@ -93,36 +118,35 @@ class Reference:
         """A probe as `logits` runs it, with choices pinned and taken the other way as `choices.Watch` says."""
         self._forget()
         watch = Watch(pinned, flip)
-        if probe.chunks is None:
+        if probe.chunks is None or self.steps_are_whole:
             out = self._run(probe, watch)
             return Run(out.logits, watch.choices())
+        cache = self._signature.cache
+        assert cache is not None  # asked before, by `refusal`
         state, pieces, start = None, [], 0
         for piece in probe.pieces():
-            more: dict[str, Any] = {} if state is None else {self._cache_argument: state}
+            more: dict[str, Any] = {} if state is None else {cache: state}
             watch.begin(start, *piece.shape)
             with watch:
                 out = self._forward(input_ids=piece, use_cache=True, **more)
-            state = getattr(out, self._cache_argument)
+            state = getattr(out, cache)
             pieces.append(out.logits)
             start += piece.shape[1]
         return Run(torch.cat(pieces, dim=1), watch.choices())
 
     def points(self, probe: Probe, pinned: Choices | None = None) -> dict[str, Tensor]:
-        """Activations at the canonical points `embed`, `layers.N.out`, `final_norm` and `logits`.
+        """Activations at the canonical points, as `calling.points_of` reads them off transformers' output."""
+        return points_of(self._run(probe, Watch(pinned), output_hidden_states=True))
 
-        Transformers returns the last hidden state after the final norm, so the last layer's own
-        output is not among them.
-        """
-        out = self._run(probe, Watch(pinned), output_hidden_states=True)
-        first, *between, last = out.hidden_states
-        points = {"embed": first}
-        points |= {f"layers.{number}.out": state for number, state in enumerate(between)}
-        return points | {"final_norm": last, "logits": out.logits}
-
-    def cached(self, tokens: int) -> Cached:
-        """What transformers' own cache holds after `tokens` tokens of one row."""
+    def cached(self, tokens: int) -> Cached | None:
+        """What transformers' own cache holds after `tokens` tokens of one row; None where it is no list of layers."""
+        if self._signature.cache is None:
+            return None
         ids = torch.zeros((1, tokens), dtype=torch.long)
-        layers = getattr(self._forward(input_ids=ids, use_cache=True), self._cache_argument).layers
+        state = getattr(self._forward(input_ids=ids, use_cache=True), self._signature.cache)
+        layers = getattr(state, "layers", [])
+        if not layers or not all(hasattr(layer, "keys") and hasattr(layer, "values") for layer in layers):
+            return None
         return Cached(
             elements=sum(layer.keys.numel() + layer.values.numel() for layer in layers),
             windows=tuple(layer.sliding_window if layer.is_sliding else None for layer in layers),
@@ -138,8 +162,7 @@ class Reference:
         self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
 
     def _run(self, probe: Probe, watch: Watch, **more: bool) -> Any:
-        inputs = {"position_ids": probe.position_ids, "attention_mask": probe.attention_mask}
-        given = {name: value for name, value in inputs.items() if value is not None}
+        given = self._signature.inputs(probe)
         watch.begin(0, *probe.input_ids.shape)
         with watch:
             return self._forward(input_ids=probe.input_ids, use_cache=False, **given, **more)
@@ -184,11 +207,6 @@ class Reference:
             yield
         finally:
             self.model.float()
-
-
-def _cache_argument(model: Any) -> str:
-    parameters = inspect.signature(model.forward).parameters
-    return "cache" if "cache" in parameters else "past_key_values"
 
 
 def _nudge(model: Any, seed: int, direction: int) -> None:

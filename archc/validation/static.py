@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from archc.architecture.model import Architecture
 from archc.checkpoints.headers import StoredTensor
-from archc.checkpoints.manifest import build_manifest, pattern_of, stored_entries
+from archc.checkpoints.manifest import build_manifest, stored_entries
 
 _MOST_MISSING = 1000
 """Where so much is missing, the rest is not counted: a spec can declare more tensors than fit in memory."""
@@ -53,7 +53,7 @@ def compare_manifest(architecture: Architecture, stored: Mapping[str, StoredTens
         elif found[entry.name].shape != entry.shape:
             wrong_shape.append(WrongShape(entry.name, entry.shape, found[entry.name].shape))
     extra = sorted(found.keys() - declared) if len(missing) < _MOST_MISSING else []
-    unread = tuple(name for name in extra if pattern_of(name) in manifest.optional)
+    unread = tuple(name for name in extra if manifest.leaves_out(name))
     return ManifestResult(
         missing=tuple(sorted(missing)),
         unexpected=tuple(name for name in extra if name not in unread),

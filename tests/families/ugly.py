@@ -75,7 +75,7 @@ def _fresh(module: nn.Module, tensor: Tensor, generator: torch.Generator) -> Ten
     if isinstance(module, nn.Embedding):
         return noise
     if tensor.ndim > 1 and not _constant(tensor):
-        return 1.4 * _fan_in(module, tensor) ** -0.5 * noise
+        return noise.mul(1.4 * _fan_in(module, tensor) ** -0.5)
     if _constant(tensor) and tensor.flatten()[0] != 0:
         return tensor * (1.0 + 0.6 * (torch.rand(tensor.shape, generator=generator) - 0.4))
     return tensor + 0.3 * noise

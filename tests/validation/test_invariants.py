@@ -118,7 +118,8 @@ def test_a_port_that_shows_nothing_is_said_to(checkpoint: Checkpoint) -> None:
         open_port=CannotBeTraced,
     )
     assert not result.passed
-    assert result.divergence is None
+    assert result.divergence is not None
+    assert result.divergence.point == "logits"
     assert "shows nothing but its logits" in result.divergence_note
 
 

@@ -55,6 +55,7 @@ def test_the_declared_cache_is_transformers_own(name: str, tokens: int, checkpoi
     """Full layers hold every position, sliding ones window - 1: 2 x 2 heads x 16 channels each."""
     rows = {"llama-default": 3 * tokens, "mistral-window": 3 * 6, "gemma3_text": tokens + 2 * 6}[name]
     held = Reference(checkpoint(name)).cached(tokens)
+    assert held is not None
     assert held.elements == rows * 2 * 2 * 16
     windows = {"llama-default": (None,) * 3, "mistral-window": (7,) * 3, "gemma3_text": (7, None, 7)}
     assert held.windows == windows[name]

@@ -96,7 +96,9 @@ def test_a_window_of_one_is_judged_without_transformers_cache(tmp_path: Path) ->
     other = compile_text(wrong.text().replace("hidden_size: None", "hidden_size: 72"), "two")
     with pytest.raises(IncompleteError, match="cannot run"):  # the cached probe, which only a spec of 1 leaves out
         run_gate(other, tmp_path, lambda _step: None)
-    assert Reference(tmp_path).cached(20).elements == 20 * 3 * 2 * 2 * 16
+    held = Reference(tmp_path).cached(20)
+    assert held is not None
+    assert held.elements == 20 * 3 * 2 * 2 * 16
 
 
 def learned(positions: int) -> Tiny:

@@ -1,0 +1,56 @@
+"""How models in the manner of transformers' are called: which inputs their signature takes, and what they hand back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from archc.validation.probes import Probe
+
+_CACHES = ("cache", "past_key_values")
+"""What the argument and the output are called by which a cache is handed on: in transformers 5.24, and before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The names of a model's inputs that a probe may need; `cache` is that of its cache, if it takes one."""
+
+    takes: frozenset[str]
+    cache: str | None
+
+    def refusal(self, probe: Probe) -> str | None:
+        """Why a model with this signature cannot run a probe; None where it can."""
+        if probe.attention_mask is not None and "attention_mask" not in self.takes and not probe.real.all():
+            return "it takes no attention_mask"
+        if probe.position_ids is not None and "position_ids" not in self.takes and not probe.positions_follow:
+            return "it takes no position_ids"
+        if probe.chunks is not None and self.cache is None:
+            return "it takes no cache"
+        return None
+
+    def inputs(self, probe: Probe) -> dict[str, Tensor]:
+        """What goes with the token ids of a probe."""
+        found = {"position_ids": probe.position_ids, "attention_mask": probe.attention_mask}
+        return {name: value for name, value in found.items() if value is not None and name in self.takes}
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """The signature of a model's forward method, or of anything that is called like one."""
+    names = frozenset(inspect.signature(function).parameters)
+    return Signature(names, next((name for name in _CACHES if name in names), None))
+
+
+def points_of(output: Any) -> dict[str, Tensor]:
+    """Activations at the canonical points `embed`, `layers.N.out`, `final_norm` and `logits`, of transformers' output.
+
+    Transformers returns the last hidden state after the final norm, so the last layer's own output is not among them.
+    """
+    if not getattr(output, "hidden_states", None):
+        return {"logits": output.logits}
+    first, *between, last = output.hidden_states
+    points = {"embed": first} | {f"layers.{number}.out": state for number, state in enumerate(between)}
+    return points | {"final_norm": last, "logits": output.logits}

@@ -1,0 +1,148 @@
+"""A port that is Python code of the user's: `package.module:name` or `path/to/file.py:name`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from archc.errors import ArchcError, IncompleteError, UsageError
+from archc.validation.calling import points_of, signature_of
+from archc.validation.probes import Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from archc.architecture.model import Architecture
+
+Factory = Callable[[Path, torch.dtype], Any]
+
+
+def find_factory(place: str) -> Factory:
+    """The function that `place` names. Raises UsageError where there is none, IncompleteError where its code fails."""
+    where, colon, name = place.rpartition(":")
+    if not colon or not where or not name.isidentifier():
+        raise UsageError(f"{place!r} names no port", "write package.module:name or path/to/file.py:name")
+    module = _from_file(Path(where)) if where.endswith(".py") else _from_package(where)
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise UsageError(f"{where} has no function {name}", f"it has {', '.join(sorted(known)[:10]) or 'none'}")
+    found: Factory = factory
+    return found
+
+
+class PythonPort:
+    """What the user's function returned: called with input_ids, it gives logits or an object that has them.
+
+    Probes that its signature has no argument for are not run on it, and said to be unseen. A transformers model is
+    traced too.
+    """
+
+    kind = "python"
+
+    def __init__(self, place: str, factory: Factory, folder: Path) -> None:
+        self.name = place
+        with self._blamed("make"):
+            self._model: Any = factory(folder, torch.float32)
+        function = self._model.forward if isinstance(self._model, torch.nn.Module) else self._model
+        if not callable(function):
+            raise IncompleteError(f"the port {place} is a {type(function).__name__}", "return something to call")
+        self._signature = signature_of(function)
+
+    def refusal(self, probe: Probe) -> str | None:
+        """Why it cannot run a probe; None where it can."""
+        return self._signature.refusal(probe)
+
+    def logits(self, probe: Probe) -> Tensor:
+        """Logits [batch, tokens, vocab] of a probe, in fp32.
+
+        A prompt of one token goes before, so that nothing is left of earlier probes: some rotary tables of transformers
+        remember the longest input so far, until a short one comes by.
+        """
+        self._call(torch.zeros_like(probe.input_ids[:1, :1]), {})
+        if probe.chunks is None:
+            return self._logits(self._call(probe.input_ids, self._signature.inputs(probe)), probe)
+        cache, state, pieces = self._signature.cache, None, []
+        assert cache is not None  # asked before, by `refusal`
+        for piece in probe.pieces():
+            more: dict[str, Any] = {} if state is None else {cache: state}
+            if "use_cache" in self._signature.takes:
+                more["use_cache"] = True
+            output = self._call(piece, more)
+            state = getattr(output, cache, None)
+            if state is None:
+                raise IncompleteError(f"the port {self.name} returns no {cache}", "return it beside the logits")
+            pieces.append(self._logits(output, probe))
+        return torch.cat(pieces, dim=1)
+
+    def points(self, probe: Probe) -> dict[str, Tensor] | None:
+        """Activations at the canonical points of a transformers model; None of anything else."""
+        from transformers import PreTrainedModel
+
+        if not isinstance(self._model, PreTrainedModel):
+            return None
+        more = {**self._signature.inputs(probe), "use_cache": False, "output_hidden_states": True}
+        return points_of(self._call(probe.input_ids, more))
+
+    def _call(self, ids: Tensor, more: dict[str, Any]) -> Any:
+        with torch.no_grad(), self._blamed("run"):
+            return self._model(ids, **more)
+
+    def _logits(self, output: Any, probe: Probe) -> Tensor:
+        found = getattr(output, "logits", output)
+        if not isinstance(found, Tensor) or found.ndim != 3:
+            raise IncompleteError(
+                f"the port {self.name} returns no logits [batch, tokens, vocab] for the probe {probe.name}",
+                "return a tensor, or an object with .logits",
+            )
+        return found.float()
+
+    @contextmanager
+    def _blamed(self, deed: str) -> Iterator[None]:
+        """Says whose code it was that failed."""
+        with _blamed(f"the port {self.name} cannot {deed}"):
+            yield
+
+
+def open_python_port(place: str) -> Callable[[Architecture, Path], PythonPort]:
+    """What opens the port at `place` for the gate."""
+    factory = find_factory(place)
+    return lambda _architecture, folder: PythonPort(place, factory, folder)
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", "name the file of the port")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # where its dataclasses look for their module
+    with _blamed(f"{path} cannot be imported"):
+        spec.loader.exec_module(module)
+    return module
+
+
+def _from_package(name: str) -> Any:
+    with _blamed(f"{name} cannot be imported"):
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _blamed(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ArchcError, MemoryError):
+        raise
+    except Exception as error:  # the user's code may raise anything
+        reason = str(error).strip().splitlines() or [""]
+        text = f"{type(error).__name__}: {reason[0][:200]}".rstrip(": ")
+        raise IncompleteError(f"{what}: {text}", "mend the port") from error

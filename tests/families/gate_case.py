@@ -1,0 +1,141 @@
+"""One case of the zoo through everything: its config.json imported, its module generated, and the gate, clean and not.
+
+Nothing is written by hand for a case: the checkpoint is Hugging Face's, the spec is what `archc import` makes of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from archc.architecture import Compiled, compile_text
+from archc.architecture.model import Architecture
+from archc.codegen import UngeneratedError, refuse_ungenerated
+from archc.errors import ArchcError
+from archc.importing.convert import import_spec
+from archc.validation.gate import GateResult, run_gate
+from archc.validation.ports import GeneratedPort
+from tests.codegen.comparisons import Generated, HuggingFace
+from tests.families.ugly import save, uglier
+from tests.families.zoo_case import Case
+
+GRADIENT_BOUND = 1e-4
+"""How far a gradient may be from Hugging Face's, relative to the largest of its tensor: backward passes add in another
+order. A matrix that is wrong by a thousandth is ten times beyond."""
+
+
+@dataclass
+class Outcome:
+    """What became of a case. Figures are the worst deviation of their probes, in noise floors: at most 8 passes."""
+
+    case: str
+    model_type: str
+    passed: bool = False
+    refused: str = ""
+    failure: str = ""
+    full_pass: float | None = None
+    cache: float | None = None
+    padded: float | None = None
+    planted: float | None = None
+    gradients: float | None = None
+    lines: int = 0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON writes it."""
+        return asdict(self)
+
+
+class NudgedPort(GeneratedPort):
+    """The generated module, with every other row of one matrix in its middle a thousandth too large."""
+
+    def __init__(self, architecture: Architecture, folder: Path) -> None:
+        super().__init__(architecture, folder)
+        inner = [p for name, p in self.model.named_parameters() if name.startswith("layers.") and p.ndim == 2]
+        with torch.no_grad():
+            inner[len(inner) // 2][::2] *= 1.001
+
+
+def check(case: Case, *, thoroughly: bool) -> Outcome:
+    """Runs a case; `thoroughly` adds a planted mistake and the gradients. Nothing is raised: a failure is a result."""
+    start = time.perf_counter()
+    outcome = Outcome(case.name, case.model_type)
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _check(uglier(case), Path(name), outcome, thoroughly=thoroughly)
+        except UngeneratedError as error:
+            outcome.refused = str(error)
+        except ArchcError as error:
+            outcome.failure = str(error)
+        except Exception as error:  # the case is named, and the others go on
+            outcome.failure = f"{type(error).__name__}: {str(error)[:300]}"
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _check(case: Case, folder: Path, outcome: Outcome, *, thoroughly: bool) -> None:
+    hf = save(case, folder)
+    compiled = compile_text(import_spec(str(folder)).text, case.name)
+    refuse_ungenerated(compiled.architecture)
+    result = _gate(compiled, folder, GeneratedPort)
+    _read(result, outcome)
+    if thoroughly:
+        wrong = _gate(compiled, folder, NudgedPort)
+        outcome.planted = _worst(wrong, "")
+        outcome.gradients = _gradients(hf, GeneratedPort(compiled.architecture, folder).model, compiled.architecture)
+        if wrong.passed:
+            outcome.failure += " the planted mistake passes"
+        if not outcome.gradients <= GRADIENT_BOUND:
+            outcome.failure += f" gradients differ by {outcome.gradients:.1e}"
+    outcome.passed = result.passed and not outcome.failure
+
+
+def _gate(compiled: Compiled, folder: Path, port: type[GeneratedPort]) -> GateResult:
+    return run_gate(compiled, folder, lambda _step: None, open_port=port)
+
+
+def _read(result: GateResult, outcome: Outcome) -> None:
+    outcome.full_pass = _worst(result, "tokens", "positions", "context")
+    outcome.cache = _worst(result, "cache")
+    outcome.padded = _worst(result, "batch")
+    outcome.notes = [f"{blind.field}: {blind.why}" for blind in result.blind]
+    if result.steps_against_whole:
+        outcome.notes.append("steps are held against the reference's full pass")
+    if not result.manifest.passed:
+        manifest = result.manifest
+        outcome.failure = f"manifest: {[*manifest.missing, *manifest.unexpected, *manifest.wrong_shape][:4]}"
+    broken = [f"{one.name} ({one.figure:.3g}; {one.detail})" for one in result.invariants if not one.passed]
+    beyond = [f"{one.probe.name} {one.times_floor:.3g}" for one in result.probes if not one.passed]
+    if broken or beyond:
+        where = "" if result.divergence is None else f"; first at {result.divergence.point}"
+        outcome.failure = f"beyond the floor: {', '.join(beyond)}{where}; broken: {', '.join(broken)}"
+
+
+def _worst(result: GateResult, *endings: str) -> float | None:
+    found = [one.times_floor for one in result.probes if not endings or one.probe.name.endswith(endings)]
+    return max(found, default=None)
+
+
+def _gradients(hf: Any, port: Any, architecture: Architecture) -> float:
+    """The largest difference of a gradient, relative to the largest of its tensor."""
+    ids = torch.randint(20, 180, (2, 24), generator=torch.Generator().manual_seed(3))
+    theirs, ours = gradients_of(HuggingFace(hf), ids), gradients_of(Generated(port, architecture), ids)
+    return max(_apart(ours[name], theirs[name]) for name in ours)
+
+
+def gradients_of(side: HuggingFace | Generated, ids: Tensor) -> dict[str, Tensor]:
+    """The gradients of a side, as a checkpoint would store the parameters."""
+    return side.gradients(ids, ids)
+
+
+def _apart(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
