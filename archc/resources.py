@@ -1,4 +1,4 @@
-"""Where archc's own data lies: the shipped specs, templates, validators and the pages on diagnostic codes.
+"""Where archc's own data lies: specs, templates, validators, pages on diagnostic codes, and what was measured.
 
 In a checkout they are folders at the root of the repository, where people read and edit them; a wheel carries
 copies inside the package. Nothing else in archc needs to know which of the two it runs from.
@@ -17,10 +17,11 @@ _IN_CHECKOUT = {
     "templates": Path("templates"),
     "validators": Path("validators"),
     "codes": Path("docs", "codes"),
+    "measured": Path("measured"),
 }
 
 
-def folder(name: Literal["specs", "templates", "validators", "codes"]) -> Path:
+def folder(name: Literal["specs", "templates", "validators", "codes", "measured"]) -> Path:
     """Return the folder of that name: the installed copy if there is one, else the repository's own."""
     installed = _PACKAGE / "_data" / name
     checkout = _PACKAGE.parent / _IN_CHECKOUT[name]

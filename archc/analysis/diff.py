@@ -21,6 +21,7 @@ from archc.architecture.build import build
 from archc.architecture.model import Architecture, Layer
 from archc.spec.checks import check_branch, check_kinds
 from archc.spec.language import BranchFields, Header, LayerFields, Spec
+from archc.spec.sums import check_sums
 
 APART: Final = ("name", "family", "source", "dtype", "published")
 """Fields of the header that change nothing computed."""
@@ -199,16 +200,17 @@ class _Sides:
 
 def _problem(spec: Spec) -> str | None:
     """The first error that the checks find, in words."""
-    branches = [
-        (kind, {"norm": b.norm, "position": b.position, "residual": b.residual, **b.parts})
+    layers = {
+        kind: [{"norm": b.norm, "position": b.position, "residual": b.residual, **b.parts} for b in layer.branches]
         for kind, layer in spec.kinds.items()
-        for b in layer.branches
-    ]
+    }
+    branches = [(kind, sections) for kind, found in layers.items() for sections in found]
     header = spec.header
     around = (header.hidden_size, header.context, header.embedding)
     alone = (finding for _, sections in branches for finding in check_branch(sections, *around))
     together = (finding for _, finding in check_kinds(branches))
-    return next((f.message for found in (alone, together) for f in found if f.code.startswith("E")), None)
+    added = (finding for found in layers.values() for _, finding in check_sums(found))
+    return next((f.message for found in (alone, together, added) for f in found if f.code.startswith("E")), None)
 
 
 def _same(a: Architecture, b: Architecture) -> bool:

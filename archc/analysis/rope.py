@@ -74,7 +74,7 @@ def rope_figures(rope: Rope, *, length: int) -> RopeFigures:
         pairing=rope.pairing,
         fastest_period=min(periods),
         slowest_period=max(periods),
-        attention_factor=rope.attention_factor,
+        attention_factor=rope.amplitude(length),
         scaling=_scaling(rope),
     )
 

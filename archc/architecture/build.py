@@ -99,8 +99,10 @@ def _architecture(spec: Spec, layers: dict[str, Layer], streams: Streams | None)
 def _positions(position: PositionFields | None, header: Header) -> Positions | None:
     """What is added to the embedding, if anything is."""
     match position:
-        case LearnedFields() | SinusoidalFields():
-            return Positions(header.context, position.offset, isinstance(position, LearnedFields))
+        case LearnedFields(offset=offset):
+            return Positions(header.context, offset, learned=True)
+        case SinusoidalFields(offset=offset, layout=layout, slowest=slowest):
+            return Positions(header.context, offset, learned=False, layout=layout, slowest=slowest)
         case AxialFields(rows=rows, columns=columns, row_width=width):
             return Positions(rows * columns, 0, True, ((rows, width), (columns, header.hidden_size - width)))
         case _:

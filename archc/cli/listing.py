@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,16 +19,26 @@ HELP = """List the shipped specs: parameters, those that a token uses, context, 
 Examples:
   archc list
   archc list --json | jq -r '.specs[].name'
+  archc list --families
 
 KV/token is what one more token costs in the cache, of one sequence. Besides: w, what it costs until the windows are
 full; s, states of a fixed size.
+
+--families lists the model types of transformers instead: of each the tier (dense, twisted: dense with twists, mixture,
+latent, hybrid, exotic), whether code is generated and how many checkpoints pass the gate, the options of its configs
+that are read, and what is not supported.
 """
 
 
 @click.command("list", help=HELP)
+@click.option("--families", is_flag=True, help="List the model types that can be imported, and how far archc goes.")
 @json_option
-def command(json_target: str | None, force: bool) -> int:
+def command(families: bool, json_target: str | None, force: bool) -> int:
     """Print or write the table; 1 if a spec in it cannot be used."""
+    return _families(json_target, force=force) if families else _specs(json_target, force=force)
+
+
+def _specs(json_target: str | None, *, force: bool) -> int:
     from archc.analysis import build_report
     from archc.architecture import compile_spec
     from archc.spec.diagnostics import SpecError
@@ -63,4 +74,37 @@ def _entry(name: str, report: Report) -> dict[str, object]:
             "window_bytes_per_token": cache["window_bytes_per_token"],
             "fixed_state_bytes": cache["fixed_state_bytes"],
         },
+    }
+
+
+def _families(json_target: str | None, *, force: bool) -> int:
+    from archc import resources
+    from archc.families import known_families
+
+    measured = json.loads((resources.folder("measured") / "families.json").read_text(encoding="utf-8"))
+    entries = [_family_entry(name, measured["families"].get(name)) for name in known_families()]
+    versions = {name: measured[name] for name in ("transformers", "torch")}
+    if json_target is not None:
+        emit_json({"measured_with": versions, "families": entries}, json_target, force=force)
+        return 0
+    from archc.render.families import print_families
+    from archc.render.terminal import console
+
+    print_families(entries, ", ".join(f"{name} {version}" for name, version in versions.items()), console())
+    return 0
+
+
+def _family_entry(name: str, measured: dict[str, Any] | None) -> dict[str, Any]:
+    """A family as its file says, with what the sweep over its checkpoints found."""
+    from archc.families import family
+
+    known = family(name)
+    return {
+        "name": name,
+        "tier": known.tier,
+        "refused": known.refused or None,
+        "generated": bool(known.rules),
+        "options": measured["options"] if measured else [],
+        "unsupported": list(known.unsupported),
+        "checkpoints": {"tried": measured["cases"], "passed": measured["passed"]} if measured else None,
     }

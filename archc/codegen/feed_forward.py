@@ -7,34 +7,43 @@ from dataclasses import dataclass
 from typing import Self
 
 from archc.codegen.constants import Constant
-from archc.codegen.naming import Variant, literal
-from archc.codegen.norms import Norms
+from archc.codegen.glu import ACTIVATIONS, Halves
+from archc.codegen.naming import LINE, Variant, literal
+from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import FfnView
+from archc.parts.additions import GatedFactorFields
 from archc.parts.feed_forward import FeedForward
-
-ACTIVATIONS = {
-    "silu": "F.silu({})",
-    "gelu": "F.gelu({})",
-    "gelu_tanh": 'F.gelu({}, approximate="tanh")',
-    "relu": "F.relu({})",
-    "relu2": "F.relu({}).square()",
-}
+from archc.parts.glu import GluFields
 
 
 @dataclass(frozen=True, slots=True)
 class FeedForwardView(FfnView[FeedForward]):
-    """One feed-forward class."""
+    """One feed-forward class; `width` is the constant of its width."""
+
+    width: str
+    inner_norm: NormCall | None
 
     @classmethod
     def of(cls, variant: Variant[FeedForward], norms: Norms) -> Self:
-        """The view of a feed-forward."""
-        del norms
-        return cls(f"{variant.class_prefix}FeedForward", variant.constant_prefix, variant.value)
+        """The view of a feed-forward, with the name of the norm that it calls."""
+        part, p = variant.value, variant.constant_prefix
+        width = f"{p}FFN_WIDTH"
+        inner_norm = norms.call(part.inner_norm, width) if part.inner_norm else None
+        return cls(f"{variant.class_prefix}FeedForward", p, part, width, inner_norm)
 
     @property
     def sizes(self) -> Iterator[Constant]:
-        """Its width."""
-        yield Constant(f"{self.constants}FFN_WIDTH", literal(self.part.width))
+        """Its width, and the numbers that its statements read."""
+        part = self.part
+        yield Constant(self.width, literal(part.width))
+        yield from self._halves.sizes() if part.gated else ()
+        if part.factors is not None and part.factors.output != 1:
+            yield Constant(f"{self.constants}FFN_OUTPUT_FACTOR", literal(part.factors.output))
+
+    @property
+    def soft_caps(self) -> bool:
+        """Whether a half is capped."""
+        return soft_capped(self.part.glu)
 
     @property
     def summary(self) -> str:
@@ -47,8 +56,77 @@ class FeedForwardView(FfnView[FeedForward]):
     def words(part: FeedForward) -> str:
         """What the header says of it."""
         kind = "gated feed-forward" if part.gated else "feed-forward"
-        return f"{kind} of width {part.width:,}, {part.activation}" + ("; with biases" if part.bias else "")
+        text = f"{kind} of width {part.width:,}, {activation_words(part.activation)}"
+        text += "; with biases" if part.bias else ""
+        text += glu_words(part.glu) + _factor_words(part.factors)
+        return text + ("; a norm stands before the last matrix" if part.inner_norm else "")
 
-    def activated(self, expression: str) -> str:
-        """The activation of an expression."""
-        return ACTIVATIONS[self.part.activation].format(expression)
+    @property
+    def body(self) -> Iterator[str]:
+        """The statements of its forward pass."""
+        hidden = ACTIVATIONS[self.part.activation].format("self.up(x_BTD)")
+        if self.part.gated:
+            yield from self._halves.statements()
+            hidden = self._halves.product
+        factors = self.part.factors or GatedFactorFields()
+        outer = f" * {self.constants}FFN_OUTPUT_FACTOR" if factors.output != 1 else ""
+        outer += " * self.output_factor" if factors.learned_output else ""
+        last = f"return self.down({hidden}){outer}"
+        if self.inner_norm or outer or 8 + len(last) > LINE:
+            yield f"hidden_BTF = {f'self.inner_norm({hidden})' if self.inner_norm else hidden}"
+            last = f"return self.down(hidden_BTF){outer}"
+        yield last
+
+    @property
+    def _halves(self) -> Halves:
+        part = self.part
+        return Halves(
+            gate="self.gate(x_BTD)",
+            up="self.up(x_BTD)",
+            input="x_BTD",
+            suffix="BTF",
+            indent=8,
+            constants=self.constants,
+            activation=part.activation,
+            glu=part.glu or GluFields(),
+            factors=part.factors or GatedFactorFields(),
+        )
+
+
+def soft_capped(glu: GluFields | None) -> bool:
+    """Whether a half is capped."""
+    return glu is not None and (glu.gate_softcap is not None or glu.up_softcap is not None)
+
+
+def activation_words(activation: str) -> str:
+    """What the header says of an activation."""
+    return "xielu with learned slopes" if activation == "xielu" else activation
+
+
+def glu_words(glu: GluFields | None) -> str:
+    """What the header says of what happens around the product of two halves."""
+    if glu is None:
+        return ""
+    text = ""
+    if glu.limit is not None:
+        gate = "the gate" if glu.limited == "before_activation" else "the activated gate"
+        text += f"; {gate} is at most {glu.limit:g}, the other half lies within ±{glu.limit:g}"
+    if glu.slope != 1:
+        text += f"; the gate is multiplied by {glu.slope:g} inside its sigmoid"
+    if glu.gate_softcap is not None:
+        text += f"; the gate is capped at {glu.gate_softcap:g} outside its sigmoid"
+    if glu.up_softcap is not None:
+        text += f"; the other half is capped at {glu.up_softcap:g}"
+    if glu.up_shift:
+        text += f"; {glu.up_shift:g} is added to the half that the gate multiplies"
+    return text + ("; their product is worked out in float32" if glu.float32 else "")
+
+
+def _factor_words(factors: GatedFactorFields | None) -> str:
+    if factors is None:
+        return ""
+    text = f"; the gate is multiplied by {factors.gate:g}" if factors.gate != 1 else ""
+    if factors.learned is not None:
+        text += f"; learned factors, times {factors.learned:g}, multiply every channel of both halves"
+    text += f"; the output is multiplied by {factors.output:g}" if factors.output != 1 else ""
+    return text + ("; one learned number multiplies the output" if factors.learned_output else "")

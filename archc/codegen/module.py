@@ -29,8 +29,9 @@ def generate(architecture: Architecture) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """The templates, and what they call."""
+    found = Environment(
         loader=FileSystemLoader(resources.folder("templates")),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -38,13 +39,13 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # Python source, not HTML; names pass through `literal`
     )
-    environment.filters["literal"] = literal
-    environment.globals["fitted"] = fitted
-    return environment
+    found.filters["literal"] = literal
+    found.globals["fitted"] = fitted
+    return found
 
 
 def _render(architecture: Architecture) -> str:
-    template = _environment().get_template("model.py.j2")
-    return template.render(
-        docstring=prose.docstring(architecture), view=build_view(architecture), loader=loader_view(architecture)
-    )
+    view = build_view(architecture)
+    loader = loader_view(architecture, view.constants)
+    template = environment().get_template("model.py.j2")
+    return template.render(docstring=prose.docstring(view.architecture), view=view, loader=loader)

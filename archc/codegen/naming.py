@@ -11,6 +11,8 @@ LINE = 88
 LONGEST_CONSTANT_PREFIX = 12
 LONGEST_CLASS_PREFIX = 40
 _LONGEST_LABEL = 40
+_TAKEN = {"query"}
+"""Words that constants begin with which end like others: QUERY_EXPERTS, beside EXPERTS."""
 T = TypeVar("T", bound=Hashable)
 
 
@@ -21,21 +23,26 @@ def literal(value: object) -> str:
     if isinstance(value, int):
         return f"{value:_}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, float):
-        return f"{value:_.1f}" if value.is_integer() and 10_000 <= abs(value) < 1e15 else repr(value)
+        plain = value.is_integer() and 10_000 <= abs(value) < 1e15
+        return f"{value:_.1f}" if plain else repr(value).replace("e+", "e")
     if isinstance(value, str):
         return '"' + value.encode("unicode_escape").decode("ascii").replace('"', '\\"') + '"'
     raise TypeError(f"no literal for {type(value).__name__}")
 
 
 def fitted(indent: int, head: str, items: Sequence[str], tail: str = "") -> str:
-    """`head(items)tail` on one line where it fits in 88 columns, else one item per line.
+    """`head(items)tail` on one line where it fits in 88 columns; else the items on a line of their own, or one each.
 
-    Both forms are what a formatter leaves as they are: the long one ends in a comma.
+    All forms are what a formatter leaves as they are. The longest ends in a comma; a tuple, with no name before its
+    bracket, has no middle form.
     """
-    only = "," if head.endswith((": ", "= ")) and len(items) == 1 else ""
-    line = f"{head}({', '.join(items)}{only}){tail}"
+    tuples = not head or head.endswith((": ", "= "))
+    listed = ", ".join(items) + ("," if tuples and len(items) == 1 else "")
+    line = f"{head}({listed}){tail}"
     if indent + len(line) <= LINE and "\n" not in line:
         return line
+    if not tuples and indent + 4 + len(listed) <= LINE and "\n" not in listed:
+        return f"{head}(\n{' ' * (indent + 4)}{listed}\n{' ' * indent}){tail}"
     inner = "".join(f"{' ' * (indent + 4)}{item},\n" for item in items)
     return f"{head}(\n{inner}{' ' * indent}){tail}"
 
@@ -111,7 +118,7 @@ def _serve(names: Sequence[str], longest: int) -> bool:
     """
     if not all(name.isidentifier() and len(name) <= longest for name in names):
         return False
-    if len({_camel(name) for name in names}) < len(names):
+    if len({_camel(name) for name in names}) < len(names) or _TAKEN & set(names):
         return False
     return not any(longer.startswith(f"{name}_") for name in names for longer in names)
 

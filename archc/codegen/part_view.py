@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
+from archc.codegen.caching import KEYS_AND_VALUES, Kept, Sizes
 from archc.codegen.constants import Constant
 from archc.codegen.naming import Variant
 from archc.codegen.norms import Norms
 from archc.codegen.rotation import Turn
+from archc.codegen.routing import RouterView
 from archc.parts.base import FfnPart, MixerPart, Part
 
 P = TypeVar("P", bound=Part)
@@ -24,6 +26,9 @@ class PartView(Generic[P]):
     name: str
     constants: str
     part: P
+
+    letters: ClassVar[str] = ""
+    """What the suffixes of its tensors mean, beside those that all modules use."""
 
     @property
     def template(self) -> str:
@@ -46,10 +51,28 @@ class PartView(Generic[P]):
         """Whether it calls `soft_cap`."""
         return False
 
+    @property
+    def choice(self) -> RouterView | None:
+        """The router that decides what a token passes through, and tells the load-balancing loss."""
+        return None
+
+    @property
+    def routed(self) -> bool:
+        """Whether it has one."""
+        return self.choice is not None
+
+    @property
+    def needs_math(self) -> bool:
+        """Whether it calls `math`."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class MixerView(PartView[M], Generic[M]):
     """A class that lets positions meet."""
+
+    kept: ClassVar[Kept] = KEYS_AND_VALUES
+    """The two tensors that it keeps for every position."""
 
     @classmethod
     def of(cls, variant: Variant[M], norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
@@ -77,8 +100,8 @@ class MixerView(PartView[M], Generic[M]):
         return f"{self.constants}HEAD_DIM"
 
     @property
-    def cached(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Heads and channels of the two tensors that it keeps for every position, as names of constants."""
+    def cached(self) -> tuple[Sizes, Sizes]:
+        """Heads and channels of what it keeps, as names of constants."""
         raise NotImplementedError
 
     @staticmethod
@@ -100,8 +123,3 @@ class FfnView(PartView[F], Generic[F]):
     def words(part: F) -> str:
         """What the header says of it."""
         raise NotImplementedError
-
-    @property
-    def routed(self) -> bool:
-        """Whether a router decides what a token passes through, and tells the load-balancing loss."""
-        return self.part.routed is not None

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from archc.architecture.model import Architecture, Layer
+from archc.architecture.model import Architecture, Branch, Layer
 from archc.errors import ArchcError
 from archc.families import family
 from archc.parts.base import FfnPart, MixerPart
-from archc.parts.residual import Residual
 
 
 class UngeneratedError(ArchcError):
     """The language can say and size the design, and codegen cannot print it yet (exit code 1)."""
 
     exit_code = 1
-
-
-def mixer_of(layer: Layer) -> MixerPart:
-    """The mixer of a plain layer."""
-    assert layer.mixer is not None  # E210
-    return layer.mixer
-
-
-def ffn_of(layer: Layer) -> FfnPart:
-    """The feed-forward of a plain layer."""
-    assert layer.ffn is not None  # E210
-    return layer.ffn
-
-
-def residual_of(layer: Layer) -> Residual:
-    """How both branches of a plain layer join the residual stream."""
-    return layer.branches[0].residual
 
 
 def refuse_ungenerated(architecture: Architecture) -> None:
@@ -47,16 +29,14 @@ def refuse_ungenerated(architecture: Architecture) -> None:
 def _ungenerated(architecture: Architecture) -> Iterator[str]:
     for layer in dict.fromkeys(architecture.layers):
         yield from _in_layer(layer)
+    yield from _between_layers(architecture)
     yield from architecture.embedding.ungenerated()
     if architecture.streams is not None:
         yield f"streams.kind: {architecture.streams.kind}"
     if architecture.passes is not None:
         yield f"passes.kind: {architecture.passes.kind}"
     yield from architecture.head.ungenerated()
-    if architecture.final_norm is None:
-        yield "final_norm: false"
-    else:
-        yield from architecture.final_norm.ungenerated()
+    yield from architecture.final_norm.ungenerated() if architecture.final_norm else ()
     if architecture.family is not None and not family(architecture.family).rules:
         yield f"family: {architecture.family}, which has no rules for stored tensors"
     for text in architecture.undeclared:
@@ -64,40 +44,46 @@ def _ungenerated(architecture: Architecture) -> Iterator[str]:
 
 
 def _in_layer(layer: Layer) -> Iterator[str]:
-    """Parts and fields of a layer, and where its branches are not one attention, then one feed-forward."""
+    """Parts and fields of a layer, and where it has more than one mixer and one feed-forward, each by itself."""
     for branch in layer.branches:
-        for slot, part in branch.parts:
-            if part.partial is None:
-                yield f"{slot.partition('_')[0]}.kind: {part.kind}"
-            yield from part.ungenerated()
-        for norm in (branch.pre_norm, branch.post_norm):
-            yield from norm.ungenerated() if norm else ()
-        yield from branch.residual.ungenerated()
-        if branch.norm_on_sum:
-            yield "norm.placement: post_sum"
-        if branch.shared is not None:
-            yield "block.shared"
-        if branch.reads_embedding or branch.reads_last_input:
-            yield "block.reads"
+        yield from _in_branch(branch)
     yield from layer.shared_norm.ungenerated() if layer.shared_norm else ()
-    yield from _in_shape([tuple(slot for slot, _ in branch.parts) for branch in layer.branches])
-    if len({(branch.pre_norm, branch.post_norm, branch.residual) for branch in layer.branches}) > 1:
-        yield "block: branches with norms or residuals of their own"
-    if layer.shared_norm is None:
-        if layer.parallel:
-            yield "norm.placement: parallel_separate"
-        elif not all(branch.pre_norm or branch.post_norm for branch in layer.branches):
-            yield "norm: null"
+    slots = [slot for branch in layer.branches for slot, _ in branch.parts]
+    for kind in (MixerPart, FfnPart):
+        if sum(isinstance(part, kind) for part in layer.parts()) > 1:
+            yield f"block: {', '.join(slots)} in one layer"
+            return
+    if len(layer.branches) < len(slots):
+        yield f"block: {' and '.join(slots)} in one branch"
+    for branch in layer.branches:
+        if branch.residual.float32 and (branch.norm_on_sum or branch.residual.carries == "normed"):
+            yield "residual.float32 of a stream that norms replace"
+    *earlier, last = layer.branches
+    if not last.residual.layer_scalar and any(branch.residual.layer_scalar for branch in earlier):
+        yield "residual.layer_scalar of a branch that is not the last"
 
 
-def _in_shape(branches: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """What is missing or too much in a layer whose branches have these slots."""
-    slots = [slot for branch in branches for slot in branch]
-    missing = [name for name in ("attention", "ffn") if name not in slots]
-    if missing:
-        # A mixer in place of attention is named as a part.
-        yield from (f"{name}: null" for name in missing if name == "ffn" or "mixer" not in slots)
-    elif slots != ["attention", "ffn"]:
-        yield f"block: {', '.join(slots)} in one layer"
-    elif len(branches) == 1:
-        yield "block: attention and ffn in one branch"
+def _in_branch(branch: Branch) -> Iterator[str]:
+    for slot, part in branch.parts:
+        if part.partial is None:
+            yield f"{slot.partition('_')[0]}.kind: {part.kind}"
+        yield from part.ungenerated()
+    for norm in (branch.pre_norm, branch.post_norm):
+        yield from norm.ungenerated() if norm else ()
+    yield from branch.residual.ungenerated()
+    if branch.shared is not None:
+        yield "block.shared"
+    if branch.reads_embedding or branch.reads_last_input:
+        yield "block.reads"
+
+
+def _between_layers(architecture: Architecture) -> Iterator[str]:
+    """What holds of all layers together."""
+    if not any(layer.mixer for layer in architecture.layers):
+        yield "attention: null in all layers"
+    residuals = {branch.residual for layer in architecture.layers for branch in layer.branches}
+    if len({residual.float32 for residual in residuals}) > 1:
+        yield "residual.float32 of some branches alone"
+    counts = {len(layer.branches) for layer in architecture.layers}
+    if len(counts) > 1 and any(residual.by_depth for residual in residuals):
+        yield "residual.by_depth of layers with unequal numbers of branches"

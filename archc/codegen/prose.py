@@ -6,14 +6,20 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from archc.architecture.model import Architecture, Layer
+from archc.architecture.model import Architecture, Branch, Layer
+from archc.codegen.ends import end_words, table_words
 from archc.codegen.naming import LINE, labels, literal, words
 from archc.codegen.parts import FFNS, MIXERS
-from archc.codegen.plain import ffn_of, mixer_of, residual_of
+from archc.parts.base import FfnPart, MixerPart
 from archc.parts.norm import Norm
-from archc.parts.position import Rope
+from archc.parts.residual import Residual
 
 _NORM = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
+_LEARNED = {
+    "stream": "a learned number per channel multiplies the stream at {}",
+    "both": "the stream and the output of {} are shifted and scaled by learned numbers per channel",
+    "rate": "the stream moves towards the output of {} at a learned rate per channel",
+}
 _LEGEND = """\
 Suffixes of tensor names are dimensions: B rows of the batch, T new tokens, S tokens so
 far, D width, H query heads, K key/value heads, C channels of a head, F feed-forward
@@ -27,8 +33,11 @@ def docstring(architecture: Architecture) -> str:
         textwrap.fill(bullet, LINE, initial_indent="- ", subsequent_indent="  ") for bullet in _bullets(architecture)
     ]
     legend = _LEGEND
-    if any(ffn_of(layer).routed for layer in architecture.layers):
-        legend = textwrap.fill(" ".join((legend + _EXPERT_LEGEND).split()), LINE)
+    parts = [part for layer in architecture.layers for part in (layer.mixer, layer.ffn)]
+    if any((isinstance(part, FfnPart) and part.routed) or (part and part.kind == "routed") for part in parts):
+        legend += _EXPERT_LEGEND
+    for letters in dict.fromkeys(MIXERS[type(part)].letters for part in parts if isinstance(part, MixerPart)):
+        legend += f" {letters}." if letters else ""
     body = "\n".join(
         (
             f"{literal(architecture.name)[1:-1]}: a decoder-only language model in one file.",
@@ -38,7 +47,7 @@ def docstring(architecture: Architecture) -> str:
             '    model = Model.from_pretrained("folder/of/the/checkpoint")',
             "    ids = model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=20)",
             "",
-            legend,
+            textwrap.fill(" ".join(legend.split()), LINE),
         )
     )
     return f'"""{body}\n"""'
@@ -56,15 +65,17 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
         counts = Counter(layer.kind for layer in architecture.layers)
         yield "layers: " + ", ".join(f"{count} {_kind_words(kind, label[kind])}" for kind, count in counts.items())
     yield from _each(kinds, _norm_words)
-    if architecture.embedding.positions:
-        yield f"a learned row for each of {architecture.embedding.positions:,} positions, and no position beyond"
+    if architecture.final_norm is None:
+        yield "no norm before the head"
+    if added := table_words(architecture.embedding):
+        yield added
     else:
-        yield from _each(kinds, lambda layer: _position_words(mixer_of(layer).rope))
-    yield from _each(kinds, lambda layer: MIXERS[type(mixer_of(layer))].words(mixer_of(layer)))
-    yield from _each(kinds, lambda layer: _window_words(mixer_of(layer).window))
-    yield from _each(kinds, lambda layer: FFNS[type(ffn_of(layer))].words(ffn_of(layer)))
+        yield from _each(kinds, _of_mixer(_position_words))
+    yield from _each(kinds, _of_mixer(lambda mixer: MIXERS[type(mixer)].words(mixer)))
+    yield from _each(kinds, _of_mixer(_sight_words))
+    yield from _each(kinds, lambda layer: FFNS[type(layer.ffn)].words(layer.ffn) if layer.ffn else "")
     yield from _each(kinds, _residual_words)
-    yield from _end_words(architecture)
+    yield from end_words(architecture)
 
 
 def _kind_words(kind: str, label: str) -> str:
@@ -86,18 +97,38 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
+def _of_mixer(say: Callable[[MixerPart], str]) -> Callable[[Layer], str]:
+    """What there is to say of a layer's mixer."""
+    return lambda layer: say(layer.mixer) if layer.mixer else ""
+
+
 def _norm_words(layer: Layer) -> str:
+    parallel = layer.parallel and len(layer.branches) > 1
     if layer.shared_norm:
-        place, norm = "once before attention and feed-forward, which run side by side", layer.shared_norm
-    else:
-        branch = layer.branches[0]
-        found = branch.pre_norm or branch.post_norm
-        assert found is not None
-        norm = found
-        place = "before each branch" if branch.pre_norm else "on each branch's output, none before"
-        if branch.pre_norm and branch.post_norm:
-            place = "before each branch and on its output"
-    return f"{norm_name(norm)} (eps {norm.eps:g}) {place}"
+        where = "once before attention and feed-forward, which run side by side" if parallel else "before each branch"
+        return f"{_norm(layer.shared_norm)} {where}"
+    found = dict.fromkeys(_branch_norms(branch, "each branch") for branch in layer.branches)
+    if len(found) > 1:
+        found = dict.fromkeys(_branch_norms(branch, _branch_name(branch)) for branch in layer.branches)
+    beside = ["attention and feed-forward run side by side"] if parallel else []
+    return "; ".join((*found, *beside))
+
+
+def _branch_norms(branch: Branch, name: str) -> str:
+    """Which norms stand around a branch of that name."""
+    before, after = branch.pre_norm, branch.post_norm
+    if before is None:
+        where = f"on {name}'s output" if not branch.norm_on_sum else f"on the sum of the stream and {name}'s output"
+        return f"{_norm(after)} {where}, none before" if after else f"no norm around {name}"
+    return f"{_norm(before)} before {name}" + (" and on its output" if after else "")
+
+
+def _branch_name(branch: Branch) -> str:
+    return "attention" if isinstance(branch.parts[0][1], MixerPart) else "feed-forward"
+
+
+def _norm(norm: Norm) -> str:
+    return f"{norm_name(norm)} (eps {norm.eps:g})"
 
 
 def norm_name(norm: Norm) -> str:
@@ -106,35 +137,48 @@ def norm_name(norm: Norm) -> str:
     return _NORM[norm.kind] + weight + (" with bias" if norm.bias else "")
 
 
-def _position_words(rope: Rope | None) -> str:
+def _position_words(mixer: MixerPart) -> str:
+    rope = mixer.rope
     if rope is None:
-        return "no positions"
+        return "no positions" if mixer.position_kind is None else ""  # scores that tell distances: the mixer says so
     base = f"{rope.base:,.0f}" if rope.base.is_integer() else f"{rope.base:g}"
     other = "i + 1 (i even)" if rope.pairing == "interleaved" else f"i + {rope.rotary_dim // 2}"
-    text = f"rotary positions, base {base}: channel i turns with channel {other}"
+    way = "" if rope.direction == "forward" else ", backward"
+    text = f"rotary positions, base {base}: channel i turns with channel {other}{way}"
     if rope.rotary_dim < rope.head_dim:
         text += f", in the first {rope.rotary_dim} of {rope.head_dim} channels"
     if rope.scaling is not None:
         text += f"; {rope.scaling.kind} scaling"
+    if rope.float32 != "angles":
+        text += "; heads turn in 32-bit numbers"
     return text
 
 
-def _window_words(window: int | None) -> str:
-    return "" if window is None else f"a query sees {window:,} positions, its own included"
+def _sight_words(mixer: MixerPart) -> str:
+    if mixer.chunk is not None:
+        return f"a query sees its own chunk of {mixer.chunk:,} positions, up to its own"
+    return "" if mixer.window is None else f"a query sees {mixer.window:,} positions, its own included"
 
 
 def _residual_words(layer: Layer) -> str:
-    residual = residual_of(layer)
-    if residual.stream == 1 and residual.branch == 1:
-        return ""
-    return f"x becomes {residual.stream:g} x + {residual.branch:g} f(x) at every branch"
+    residuals = {_branch_name(branch): branch.residual for branch in layer.branches}
+    if len(set(residuals.values())) == 1:
+        residuals = {"every branch": layer.branches[0].residual}
+    said = [text for name, residual in residuals.items() for text in _sum_words(residual, name)]
+    if layer.branches[-1].residual.layer_scalar:
+        said.append("a stored number multiplies the stream at the end of a layer")
+    return "; ".join(said)
 
 
-def _end_words(architecture: Architecture) -> Iterator[str]:
-    if architecture.embedding.scale is not None:
-        yield f"embedded tokens are multiplied by {architecture.embedding.scale:g}"
-    head = architecture.head
-    if head.scale is not None:
-        yield f"logits are multiplied by {head.scale:g}"
-    if head.softcap is not None:
-        yield f"logits are capped at {head.softcap:g}"
+def _sum_words(residual: Residual, name: str) -> Iterator[str]:
+    """What is unusual about the sum at a branch of that name."""
+    if residual.stream != 1 or residual.branch != 1:
+        yield f"x becomes {residual.stream:g} x + {residual.branch:g} f(x) at {name}"
+    if residual.float32:
+        yield "the stream is kept in float32 whatever the type of the weights"
+    if residual.carries == "normed":
+        yield f"what goes on beside {name} is its normed input"
+    if residual.by_depth:
+        yield f"at {name}, the n-th thing written to the stream counts 1/sqrt(n), the stream sqrt((n - 1)/n)"
+    if residual.learned != "none":
+        yield _LEARNED[residual.learned].format(name)

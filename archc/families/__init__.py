@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from archc.families.base import Family, Module, PerExpert
+from archc.families.base import Family, Module, Parameter, Rule
 
-__all__ = ["Family", "Module", "PerExpert", "family", "known_families"]
+__all__ = ["Family", "Module", "Parameter", "Rule", "family", "known_families"]
 
 
 _NOT_FAMILIES = frozenset({"__init__", "base", "common"})

@@ -1,8 +1,21 @@
 """apertus: llama without a gate, activated by xIELU (transformers 5.24, models/apertus/modeling_apertus.py)."""
 
 from archc.families import llama
-from archc.families.base import Family, Table
+from archc.families.base import Family, Module, Parameter, Table
 from archc.families.common import head_dim
+
+NORMS = (
+    Module("model.layers.N.attention_layernorm", ("layers.N.attention_norm",)),
+    Module("model.layers.N.feedforward_layernorm", ("layers.N.ffn_norm",)),
+)
+FFN = (
+    Module("model.layers.N.mlp.up_proj", ("layers.N.ffn.up",)),
+    Parameter("model.layers.N.mlp.act_fn.alpha_p", ("layers.N.ffn.activation.alpha_p",)),
+    Parameter("model.layers.N.mlp.act_fn.alpha_n", ("layers.N.ffn.activation.alpha_n",)),
+    Parameter("model.layers.N.mlp.act_fn.beta", ("layers.N.ffn.activation.beta",)),
+    Parameter("model.layers.N.mlp.act_fn.eps", ("layers.N.ffn.activation.eps",)),
+    Module("model.layers.N.mlp.down_proj", ("layers.N.ffn.down",)),
+)
 
 CONFIG: Table = {
     **llama.CONFIG,
@@ -12,4 +25,4 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("apertus", config=CONFIG)
+FAMILY = Family("apertus", llama.ENDS + llama.ATTENTION + llama.QK_NORM + NORMS + FFN, tier="twisted", config=CONFIG)

@@ -5,4 +5,4 @@ from archc.families.base import Family, Key, Table
 
 CONFIG: Table = {**apertus.CONFIG, "logits.vocab_size": Key("output_vocab_size")}
 
-FAMILY = Family("apertus1p5_text", config=CONFIG)
+FAMILY = Family("apertus1p5_text", apertus.FAMILY.rules, tier="twisted", config=CONFIG)

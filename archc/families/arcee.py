@@ -3,4 +3,4 @@
 from archc.families import llama
 from archc.families.base import Family
 
-FAMILY = Family("arcee", config={**llama.CONFIG, "ffn.kind": "mlp"})
+FAMILY = Family("arcee", llama.FAMILY.rules, tier="dense", config={**llama.CONFIG, "ffn.kind": "mlp"})

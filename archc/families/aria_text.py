@@ -3,8 +3,19 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
-from archc.families.common import activation, moe, shared_experts, without
+from archc.families.base import Family, Key, Module, Parameter, Table
+from archc.families.common import activation, moe, shared_experts, shared_ffn, without
+
+STACKED_EXPERTS = (
+    Module("model.layers.N.mlp.router", ("layers.N.ffn.router",)),
+    Parameter(
+        "model.layers.N.mlp.experts.fc1.weight",
+        ("layers.N.ffn.gate", "layers.N.ffn.up"),
+        transposed=True,
+        stacked=True,
+    ),
+    Parameter("model.layers.N.mlp.experts.fc2.weight", ("layers.N.ffn.down",), transposed=True, stacked=True),
+)
 
 
 def shared(c: Any) -> Any:
@@ -31,4 +42,9 @@ def undeclared(c: Any) -> list[str] | None:
 
 CONFIG: Table = {**without(llama.CONFIG, "ffn"), "ffn": EXPERTS, "undeclared": undeclared}
 
-FAMILY = Family("aria_text", config=CONFIG)
+FAMILY = Family(
+    "aria_text",
+    llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + STACKED_EXPERTS + shared_ffn("mlp.shared_experts"),
+    tier="mixture",
+    config=CONFIG,
+)

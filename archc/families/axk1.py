@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from archc.families import glm4_moe_lite
-from archc.families.base import Family, Source, Table
+from archc.families import deepseek_v3, glm4_moe_lite, llama
+from archc.families.base import Family, Module, Source, Table
+
+POST_NORM = (Module("model.layers.N.post_mlp_layernorm", ("layers.N.ffn_post_norm",)),)
 
 
 def _block(c: Any) -> list[dict[str, Source]] | None:
@@ -14,4 +16,4 @@ def _block(c: Any) -> list[dict[str, Source]] | None:
 
 CONFIG: Table = {**glm4_moe_lite.CONFIG, "block": _block}
 
-FAMILY = Family("axk1", config=CONFIG)
+FAMILY = Family("axk1", deepseek_v3.RULES + POST_NORM, ignored=llama.OLD_BUFFERS, tier="latent", config=CONFIG)

@@ -36,4 +36,4 @@ INVERSE: Inverse = {
     "topk_group": lambda o: o.first("ffn.router.groups.chosen"),
 }
 
-FAMILY = Family("axk2", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("axk2", tier="latent", config=CONFIG, inverse=INVERSE)

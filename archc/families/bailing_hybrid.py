@@ -17,4 +17,4 @@ CONFIG: Table = {
     "mixer": lambda c: None if jamba.attends(c) else MIXER,
 }
 
-FAMILY = Family("bailing_hybrid", config=CONFIG)
+FAMILY = Family("bailing_hybrid", tier="hybrid", config=CONFIG)

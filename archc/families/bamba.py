@@ -18,4 +18,4 @@ INVERSE: Inverse = {
     "mamba_expand": mamba2.expansion,
 }
 
-FAMILY = Family("bamba", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("bamba", tier="hybrid", config=CONFIG, inverse=INVERSE)

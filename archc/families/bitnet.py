@@ -3,8 +3,13 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Table
+from archc.families.base import Family, Module, Table
 from archc.families.common import head_dim
+
+INNER_NORMS = (
+    Module("model.layers.N.self_attn.attn_sub_norm", ("layers.N.attention.output_norm",)),
+    Module("model.layers.N.mlp.ffn_sub_norm", ("layers.N.ffn.inner_norm",)),
+)
 
 
 def _head_dim(c: Any) -> int:
@@ -22,4 +27,4 @@ CONFIG: Table = {
     "ffn.inner_norm": True,
 }
 
-FAMILY = Family("bitnet", config=CONFIG)
+FAMILY = Family("bitnet", llama.FAMILY.rules + INNER_NORMS, tier="twisted", config=CONFIG)

@@ -1,6 +1,7 @@
 """bloom: distances instead of positions, a normed embedding (transformers 5.24, models/bloom/modeling_bloom.py)."""
 
-from archc.families.base import Family, Key, Table
+from archc.families import gpt_neox
+from archc.families.base import Family, Key, Module, Table
 from archc.families.common import layernorm
 
 CONFIG: Table = {
@@ -22,4 +23,19 @@ CONFIG: Table = {
     "residual.carries": lambda c: "normed" if c.apply_residual_connection_post_layernorm else None,
 }
 
-FAMILY = Family("bloom", config=CONFIG)
+ENDS_AND_NORMS = (
+    Module("transformer.word_embeddings", ("embedding",)),
+    Module("transformer.word_embeddings_layernorm", ("embedding_norm",)),
+    Module("transformer.h.N.input_layernorm", ("layers.N.attention_norm",)),
+    Module("transformer.h.N.post_attention_layernorm", ("layers.N.ffn_norm",)),
+    Module("transformer.ln_f", ("final_norm",)),
+    Module("lm_head", ("head",)),
+)
+
+FAMILY = Family(
+    "bloom",
+    ENDS_AND_NORMS + gpt_neox.matrices("transformer.h.N", "self_attention"),
+    optional_prefix="transformer.",
+    tier="twisted",
+    config=CONFIG,
+)

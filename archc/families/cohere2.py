@@ -6,9 +6,9 @@ from archc.families.common import rope, window
 
 CONFIG: Table = {
     **cohere.CONFIG,
-    "position": lambda c: rope(c, pairing="interleaved") if window(c) else {"kind": "none"},
+    "position": lambda c: rope(c, pairing="interleaved", float32="turning") if window(c) else {"kind": "none"},
     "attention.window": window,
     "attention.qk_norm": None,
 }
 
-FAMILY = Family("cohere2", config=CONFIG)
+FAMILY = Family("cohere2", cohere.FAMILY.rules, tier="twisted", config=CONFIG)

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Inverse, Key, Table
-from archc.families.common import factor, gated, moe, rope, window, without
+from archc.families.common import ROUTED_EXPERTS, factor, gated, moe, rope, shared_ffn, window, without
 
 
 def turns(c: Any) -> bool:
@@ -39,7 +39,7 @@ CONFIG: Table = {
     "norm.kind": lambda c: "layernorm" if c.rms_norm_eps is None else "rmsnorm",
     "norm.eps": lambda c: c.layer_norm_eps if c.rms_norm_eps is None else c.rms_norm_eps,
     "norm.placement": "parallel",
-    "position": lambda c: rope(c, pairing="interleaved") if turns(c) else {"kind": "none"},
+    "position": lambda c: rope(c, pairing="interleaved", float32="turning") if turns(c) else {"kind": "none"},
     "attention.window": window,
     "ffn": lambda c: EXPERTS if c.mlp_layer_types[c.layer] == "sparse" else dense(c),
     "logits.scale": factor("logit_scale"),
@@ -56,4 +56,15 @@ def _width(kind: str) -> Any:
 
 INVERSE: Inverse = {"intermediate_size": _width("moe"), "prefix_dense_intermediate_size": _width("gated")}
 
-FAMILY = Family("cohere2_moe", config=CONFIG, inverse=INVERSE)
+FAMILY = Family(
+    "cohere2_moe",
+    llama.ENDS
+    + llama.ATTENTION
+    + llama.PARALLEL_NORM
+    + llama.GATED_FFN
+    + ROUTED_EXPERTS
+    + shared_ffn("mlp.shared_experts"),
+    tier="mixture",
+    config=CONFIG,
+    inverse=INVERSE,
+)

@@ -9,4 +9,4 @@ from archc.families.common import rope_per_kind
 
 CONFIG: Table = {**cohere2.CONFIG, "position": rope_per_kind}
 
-FAMILY = Family("cohere_compass_text", config=CONFIG)
+FAMILY = Family("cohere_compass_text", cohere2.FAMILY.rules, tier="twisted", config=CONFIG)

@@ -1,6 +1,6 @@
-"""Readings that many families share: rotary positions, windows, activations.
+"""Readings that many families share, and the rules of experts: rotary positions, windows, activations.
 
-Each works out one value of a spec from a config `c` (an `archc.importing.reading.Reading`).
+A reading works out one value of a spec from a config `c` (an `archc.importing.reading.Reading`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import inf, nextafter
 from typing import Any, Final
 
-from archc.families.base import Key, Source, Table
+from archc.families.base import Key, Module, Parameter, Source, Table
 
 ACTIVATIONS: Final[Mapping[str, str]] = {
     "silu": "silu",
@@ -186,10 +186,10 @@ def qkvo(q: bool, k: bool, v: bool, o: bool) -> str | list[str]:
     return "all" if len(found) == 4 else found or "none"
 
 
-def rope_per_kind(c: Any) -> dict[str, Any]:
+def rope_per_kind(c: Any, **more: Any) -> dict[str, Any]:
     """The section `position` of models that keep rotary parameters for each kind of layer; null parameters are none."""
     kind = c.layer_types[c.layer]
-    return {"kind": "none"} if c.rope_parameters[kind] is None else rope(c, kind)
+    return {"kind": "none"} if c.rope_parameters[kind] is None else rope(c, kind, **more)
 
 
 def rope_where_sliding(c: Any) -> dict[str, Any]:
@@ -266,3 +266,41 @@ def factor(key: str) -> Any:
         return None if value is None or value == 1 else float(value)
 
     return read
+
+
+def exact_scale(scale: Source) -> Table:
+    """The scale of an embedding that multiplies as it is: the class does not round it to the type of the weights."""
+
+    def rounded(c: Any) -> bool | None:
+        return None if (scale(c) if callable(scale) else scale) is None else False
+
+    return {"embedding.scale": scale, "embedding.scale_rounded": rounded}
+
+
+SINGLE_EXPERTS: Final = (
+    Parameter("model.layers.N.mlp.experts.E.gate_proj.weight", ("layers.N.ffn.gate",)),
+    Parameter("model.layers.N.mlp.experts.E.up_proj.weight", ("layers.N.ffn.up",)),
+    Parameter("model.layers.N.mlp.experts.E.down_proj.weight", ("layers.N.ffn.down",)),
+)
+"""Where most families store their experts: one by one."""
+
+ROUTED_EXPERTS: Final = (Module("model.layers.N.mlp.gate", ("layers.N.ffn.router",)), *SINGLE_EXPERTS)
+"""The same, and their router."""
+
+CORRECTION: Final = (Parameter("model.layers.N.mlp.gate.e_score_correction_bias", ("layers.N.ffn.correction",)),)
+"""Where most families store what their router adds for the choice of experts."""
+
+SINKS: Final = (Parameter("model.layers.N.self_attn.sinks", ("layers.N.attention.sinks",)),)
+"""Where sinks are stored under their own name."""
+
+
+def shared_ffn(stored: str) -> tuple[Module, ...]:
+    """The rules of the feed-forward for every token beside the experts, which a layer stores under `stored`."""
+    return tuple(
+        Module(f"model.layers.N.{stored}.{name}_proj", (f"layers.N.ffn.shared.{name}",))
+        for name in ("gate", "up", "down")
+    )
+
+
+EMPTY_SHARED: Final = tuple(f"{rule.stored}.weight" for rule in shared_ffn("mlp.shared_experts"))
+"""What classes store that keep shared experts of width 0 where a config asks for none."""

@@ -48,4 +48,4 @@ INVERSE: Inverse = {
     "prompt_types": _prompt_types,
 }
 
-FAMILY = Family("cpmant", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("cpmant", tier="exotic", config=CONFIG, inverse=INVERSE)

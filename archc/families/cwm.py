@@ -6,4 +6,4 @@ from archc.families.common import window
 
 CONFIG: Table = {**llama.CONFIG, "attention.bias": "none", "attention.window": window}
 
-FAMILY = Family("cwm", config=CONFIG)
+FAMILY = Family("cwm", llama.FAMILY.rules, tier="dense", config=CONFIG)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Module, Parameter, Table
 from archc.families.common import ACTIVATIONS, rope
 
 
@@ -50,4 +50,25 @@ def _attention(o: Any) -> dict[str, Any]:
     }
 
 
-FAMILY = Family("dbrx", config=CONFIG, inverse={"attn_config": _attention})
+FAMILY = Family(
+    "dbrx",
+    (
+        Module("transformer.wte", ("embedding",)),
+        Module("transformer.blocks.N.norm_attn_norm.norm_1", ("layers.N.attention_norm",)),
+        Module(
+            "transformer.blocks.N.norm_attn_norm.attn.Wqkv",
+            ("layers.N.attention.q", "layers.N.attention.k", "layers.N.attention.v"),
+        ),
+        Module("transformer.blocks.N.norm_attn_norm.attn.out_proj", ("layers.N.attention.o",)),
+        Module("transformer.blocks.N.norm_attn_norm.norm_2", ("layers.N.ffn_norm",)),
+        Module("transformer.blocks.N.ffn.router.layer", ("layers.N.ffn.router",)),
+        Parameter("transformer.blocks.N.ffn.experts.mlp.w1", ("layers.N.ffn.gate",), flat=True),
+        Parameter("transformer.blocks.N.ffn.experts.mlp.v1", ("layers.N.ffn.up",), flat=True),
+        Parameter("transformer.blocks.N.ffn.experts.mlp.w2", ("layers.N.ffn.down",), transposed=True, flat=True),
+        Module("transformer.norm_f", ("final_norm",)),
+        Module("lm_head", ("head",)),
+    ),
+    tier="mixture",
+    config=CONFIG,
+    inverse={"attn_config": _attention},
+)

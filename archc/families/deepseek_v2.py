@@ -3,8 +3,8 @@
 from typing import Any
 
 from archc.families.base import Family, Inverse, Key, Source, Table
-from archc.families.common import rope
-from archc.families.deepseek_v3 import DENSE, EXPERTS, LATENT
+from archc.families.common import EMPTY_SHARED, rope
+from archc.families.deepseek_v3 import DENSE, EXPERTS, LATENT, RULES
 
 
 def _groups(c: Any) -> dict[str, Source] | None:
@@ -29,11 +29,12 @@ _EXPERTS: Table = {
         "groups": _groups,
         "renormalize": False,
         "scale": lambda c: float(c.routed_scaling_factor),
+        "float32": True,
     },
 }
 CONFIG: Table = {
     **LATENT,
-    "position": lambda c: rope(c, pairing="interleaved"),
+    "position": lambda c: rope(c, pairing="interleaved", float32="all"),
     "ffn": lambda c: _EXPERTS if c.layer >= c.first_k_dense_replace else {**DENSE, "bias": Key("mlp_bias")},
 }
 
@@ -44,4 +45,4 @@ def _method(o: Any) -> str:
 
 INVERSE: Inverse = {"topk_method": _method}
 
-FAMILY = Family("deepseek_v2", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("deepseek_v2", RULES, ignored=EMPTY_SHARED, tier="latent", config=CONFIG, inverse=INVERSE)

@@ -4,8 +4,30 @@ from math import log
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Source, Table
-from archc.families.common import activation, rope, shared_experts, switch, without
+from archc.families.base import Family, Key, Module, Source, Table
+from archc.families.common import (
+    CORRECTION,
+    ROUTED_EXPERTS,
+    activation,
+    rope,
+    shared_experts,
+    shared_ffn,
+    switch,
+    without,
+)
+
+LATENT_ATTENTION = (
+    Module("model.layers.N.self_attn.q_proj", ("layers.N.attention.q",)),
+    Module("model.layers.N.self_attn.q_a_proj", ("layers.N.attention.q_down",)),
+    Module("model.layers.N.self_attn.q_a_layernorm", ("layers.N.attention.q_norm",)),
+    Module("model.layers.N.self_attn.q_b_proj", ("layers.N.attention.q_up",)),
+    Module("model.layers.N.self_attn.kv_a_proj_with_mqa", ("layers.N.attention.kv_down",)),
+    Module("model.layers.N.self_attn.kv_a_layernorm", ("layers.N.attention.kv_norm",)),
+    Module("model.layers.N.self_attn.kv_b_proj", ("layers.N.attention.kv_up",)),
+    Module("model.layers.N.self_attn.o_proj", ("layers.N.attention.o",)),
+)
+MIXTURE = ROUTED_EXPERTS + CORRECTION + shared_ffn("mlp.shared_experts")
+RULES = llama.ENDS + LATENT_ATTENTION + llama.PRE_NORMS + llama.GATED_FFN + MIXTURE
 
 
 def pairing(c: Any) -> str:
@@ -34,6 +56,7 @@ ROUTER: Table = {
     "renormalize": switch("norm_topk_prob"),
     "renormalize_eps": lambda c: 1e-20 if c.norm_topk_prob else None,
     "scale": lambda c: float(c.routed_scaling_factor),
+    "float32": True,
 }
 EXPERTS: Table = {
     "kind": "moe",
@@ -79,4 +102,4 @@ LATENT: Table = {
 """Everything but the feed-forward. The norms of latents have an eps of their own, which is the default of the class."""
 CONFIG: Table = {**LATENT, "ffn": lambda c: EXPERTS if c.layer >= c.first_k_dense_replace else DENSE}
 
-FAMILY = Family("deepseek_v3", config=CONFIG)
+FAMILY = Family("deepseek_v3", RULES, extra_layers=True, tier="latent", config=CONFIG)

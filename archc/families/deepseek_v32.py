@@ -16,4 +16,4 @@ CONFIG: Table = {
     "attention.indexer": {**INDEXER, "pairing": "half"},
 }
 
-FAMILY = Family("deepseek_v32", config=CONFIG)
+FAMILY = Family("deepseek_v32", tier="latent", config=CONFIG)

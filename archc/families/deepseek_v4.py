@@ -11,7 +11,7 @@ _OVERLAPPING = "compressed_sparse_attention"
 
 def _position(c: Any) -> dict[str, Any]:
     kind = "main" if c.layer_types[c.layer] == "sliding_attention" else "compress"
-    return partial_rope(c, kind, pairing="interleaved")
+    return partial_rope(c, kind, pairing="interleaved", float32="turning")
 
 
 def _compression(c: Any) -> dict[str, Source] | None:
@@ -86,4 +86,4 @@ def _rates(o: Any) -> dict[str, int]:
 
 INVERSE: Inverse = {"layer_types": _layer_types, "compress_rates": _rates}
 
-FAMILY = Family("deepseek_v4", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("deepseek_v4", tier="latent", config=CONFIG, inverse=INVERSE)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import llama, mistral
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Module, Parameter, Table
 from archc.families.common import activation, head_dim, without
 
 
@@ -35,4 +35,18 @@ CONFIG: Table = {
     ),
 }
 
-FAMILY = Family("doge", config=CONFIG)
+MASK = (
+    Module("model.layers.N.self_attn.dt_proj", ("layers.N.attention.mask",)),
+    Parameter("model.layers.N.self_attn.A", ("layers.N.attention.mask_strength",)),
+)
+RESIDUALS = (
+    Parameter("model.layers.N.input_residual", ("layers.N.attention_residual.weight",)),
+    Parameter("model.layers.N.post_attention_residual", ("layers.N.ffn_residual.weight",)),
+)
+POOL = (
+    Module("model.layers.N.mlp.router_gate", ("layers.N.ffn.router",)),
+    Parameter("model.layers.N.mlp.down_embed.weight", ("layers.N.ffn.experts.down",)),
+    Parameter("model.layers.N.mlp.up_embed.weight", ("layers.N.ffn.experts.up",)),
+)
+
+FAMILY = Family("doge", llama.FAMILY.rules + llama.QK_NORM + MASK + RESIDUALS + POOL, tier="twisted", config=CONFIG)

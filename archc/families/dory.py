@@ -66,6 +66,7 @@ CONFIG: Table = {
     "residual.learned": "rate",
     "residual.learned_scale": lambda c: c.ngpt_alpha_init / c.initializer_range,
     "logits.learned_scale": lambda c: 1 / c.initializer_range,
+    "logits.float32": True,
     "block": _block,
 }
 
@@ -80,4 +81,4 @@ INVERSE: Inverse = {
     "recurrent_kv_cache_mode": lambda o: "last_loop" if "not_kept" in o.column("attention.kv") else "per_loop",
 }
 
-FAMILY = Family("dory", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("dory", tier="exotic", config=CONFIG, inverse=INVERSE)

@@ -82,4 +82,4 @@ INVERSE: Inverse = {
     **{f"swa_{key}": _value(f"attention.{name}", windowed=True) for key, name in _BY_KIND.items()},
 }
 
-FAMILY = Family("dots3_note_text", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("dots3_note_text", tier="latent", config=CONFIG, inverse=INVERSE)

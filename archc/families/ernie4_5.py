@@ -6,9 +6,9 @@ from archc.families.common import qkvo, rope
 
 CONFIG: Table = {
     **llama.CONFIG,
-    "position": lambda c: rope(c, pairing="interleaved"),
+    "position": lambda c: rope(c, pairing="interleaved", float32="all"),
     "attention.bias": lambda c: qkvo(*[bool(c.use_bias)] * 4),
     "ffn.bias": lambda c: bool(c.use_bias),
 }
 
-FAMILY = Family("ernie4_5", config=CONFIG)
+FAMILY = Family("ernie4_5", llama.FAMILY.rules, tier="dense", config=CONFIG)

@@ -4,14 +4,29 @@ from itertools import pairwise
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Inverse, Key, Table
-from archc.families.common import gated, head_dim, moe, qkvo, rope, shared_experts, without
+from archc.families.base import Family, Inverse, Key, Parameter, Table
+from archc.families.common import (
+    ROUTED_EXPERTS,
+    gated,
+    head_dim,
+    moe,
+    qkvo,
+    rope,
+    shared_experts,
+    shared_ffn,
+    without,
+)
+
+CORRECTION = (
+    Parameter("model.layers.N.mlp.moe_statics.e_score_correction_bias", ("layers.N.ffn.correction",), unit_axis=True),
+)
 
 ROUTER: Table = {
     "score": "softmax",
     "correction": "parameter",
     "renormalize": True,
     "renormalize_floor": Key("moe_norm_min"),
+    "float32": True,
 }
 
 
@@ -31,7 +46,7 @@ def ffn(c: Any) -> Table:
 
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
-    "position": lambda c: rope(c, pairing="interleaved"),
+    "position": lambda c: rope(c, pairing="interleaved", float32="all"),
     "attention.head_dim": head_dim,
     "attention.bias": lambda c: qkvo(*[c.use_bias] * 4),
     "logits.bias": Key("use_bias"),
@@ -49,4 +64,11 @@ INVERSE: Inverse = {
     "moe_layer_interval": lambda o: min((b - a for a, b in pairwise(_sparse(o))), default=1),
 }
 
-FAMILY = Family("ernie4_5_moe", config=CONFIG, inverse=INVERSE)
+FAMILY = Family(
+    "ernie4_5_moe",
+    llama.FAMILY.rules + ROUTED_EXPERTS + CORRECTION + shared_ffn("mlp.shared_experts"),
+    ignored=("model.mtp_emb_norm.", "model.mtp_hidden_norm.", "model.mtp_linear_proj.", "model.mtp_block."),
+    tier="mixture",
+    config=CONFIG,
+    inverse=INVERSE,
+)

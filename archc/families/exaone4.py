@@ -1,6 +1,6 @@
 """exaone4: norms on branch outputs only, no positions on full layers (transformers 5.24, models/exaone4)."""
 
-from archc.families import llama
+from archc.families import llama, olmo2
 from archc.families.base import Family, Table
 from archc.families.common import head_dim, rope_where_windowed, window
 
@@ -15,4 +15,4 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("exaone4", config=CONFIG)
+FAMILY = Family("exaone4", olmo2.FAMILY.rules, tier="twisted", config=CONFIG)

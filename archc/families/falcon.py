@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from archc.families.base import Family, Inverse, Key, Table
+from archc.families import gpt_neox
+from archc.families.base import Family, Inverse, Key, Module, Table
 from archc.families.common import activation, layernorm, qkvo, rope
 
 
@@ -51,4 +52,23 @@ INVERSE: Inverse = {
     "parallel_attn": lambda o: o.first("norm.placement") != "pre",
 }
 
-FAMILY = Family("falcon", config=CONFIG, inverse=INVERSE)
+ENDS = (
+    Module("transformer.word_embeddings", ("embedding",)),
+    Module("transformer.ln_f", ("final_norm",)),
+    Module("lm_head", ("head",)),
+)
+NORMS = (
+    Module("transformer.h.N.input_layernorm", ("layers.N.norm",)),
+    Module("transformer.h.N.ln_attn", ("layers.N.attention_norm",), parallel=True),
+    Module("transformer.h.N.ln_mlp", ("layers.N.ffn_norm",), parallel=True),
+    Module("transformer.h.N.input_layernorm", ("layers.N.attention_norm",), parallel=False),
+    Module("transformer.h.N.post_attention_layernorm", ("layers.N.ffn_norm",), parallel=False),
+)
+
+FAMILY = Family(
+    "falcon",
+    ENDS + NORMS + gpt_neox.matrices("transformer.h.N", "self_attention"),
+    tier="twisted",
+    config=CONFIG,
+    inverse=INVERSE,
+)

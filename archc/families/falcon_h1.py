@@ -5,7 +5,7 @@ from typing import Any
 
 from archc.families import bamba, llama, mamba2
 from archc.families.base import Family, Inverse, Key, Source, Table
-from archc.families.common import factor, gated, without
+from archc.families.common import exact_scale, factor, gated, without
 
 
 def norm(c: Any) -> Table | None:
@@ -37,7 +37,7 @@ SLICES = {name: f"ssm_multipliers:{place}" for place, name in enumerate(("gate",
 
 CONFIG: Table = {
     **without(llama.CONFIG, "attention", "ffn"),
-    "embedding.scale": factor("embedding_multiplier"),
+    **exact_scale(factor("embedding_multiplier")),
     "logits.scale": factor("lm_head_multiplier"),
     "attention": {
         **bamba.ATTENTION,
@@ -57,4 +57,4 @@ INVERSE: Inverse = {
     "mamba_expand": mamba2.expansion,
 }
 
-FAMILY = Family("falcon_h1", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("falcon_h1", tier="hybrid", config=CONFIG, inverse=INVERSE)

@@ -9,4 +9,4 @@ CONFIG: Table = {
     "mixer.inner_norm": {"eps": Key("mixer_rms_eps"), "weight": "none"},
 }
 
-FAMILY = Family("falcon_mamba", config=CONFIG)
+FAMILY = Family("falcon_mamba", tier="hybrid", config=CONFIG)

@@ -3,11 +3,13 @@
 from typing import Any
 
 from archc.families import qwen3, qwen3_moe
-from archc.families.base import Family, Key, Table
-from archc.families.common import gated, moe, rope_where_sliding, without
+from archc.families.base import Family, Key, Parameter, Table
+from archc.families.common import ROUTED_EXPERTS, gated, moe, rope_where_sliding, shared_ffn, without
+
+SINKS = (Parameter("model.layers.N.self_attn.softmax_offset", ("layers.N.attention.sinks",)),)
 
 EXPERTS = moe(
-    {"score": "sigmoid", "renormalize": Key("norm_topk_prob")},
+    {"score": "sigmoid", "renormalize": Key("norm_topk_prob"), "float32": True},
     shared={"width": Key("shared_expert_intermediate_size")},
 )
 
@@ -24,4 +26,9 @@ CONFIG: Table = {
     "ffn": ffn,
 }
 
-FAMILY = Family("flint", config=CONFIG)
+FAMILY = Family(
+    "flint",
+    qwen3.FAMILY.rules + SINKS + ROUTED_EXPERTS + shared_ffn("mlp.shared_expert"),
+    tier="mixture",
+    config=CONFIG,
+)

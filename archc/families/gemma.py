@@ -11,4 +11,4 @@ CONFIG: Table = {
     "undeclared": lambda c: ["queries see later positions too"] if c.use_bidirectional_attention else None,
 }
 
-FAMILY = Family("gemma", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, config=CONFIG)
+FAMILY = Family("gemma", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, tier="twisted", config=CONFIG)

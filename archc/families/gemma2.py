@@ -21,4 +21,6 @@ CONFIG: Table = {
     "logits.softcap": Key("final_logit_softcapping"),
 }
 
-FAMILY = Family("gemma2", llama.ENDS + llama.ATTENTION + SANDWICH_NORMS + llama.GATED_FFN, config=CONFIG)
+FAMILY = Family(
+    "gemma2", llama.ENDS + llama.ATTENTION + SANDWICH_NORMS + llama.GATED_FFN, tier="twisted", config=CONFIG
+)

@@ -11,4 +11,4 @@ CONFIG: Table = {
     "attention.qk_norm.over": "head",
 }
 
-FAMILY = Family("gemma3_text", gemma2.FAMILY.rules + llama.QK_NORM, config=CONFIG)
+FAMILY = Family("gemma3_text", gemma2.FAMILY.rules + llama.QK_NORM, tier="twisted", config=CONFIG)

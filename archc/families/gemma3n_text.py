@@ -56,4 +56,4 @@ INVERSE: Inverse = {
     "num_kv_shared_layers": lambda o: o.column("attention.kv").count("reused"),
 }
 
-FAMILY = Family("gemma3n_text", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("gemma3n_text", tier="exotic", config=CONFIG, inverse=INVERSE)

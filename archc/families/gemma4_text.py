@@ -49,4 +49,4 @@ INVERSE: Inverse = {
     "moe_intermediate_size": lambda o: o.first("ffn.width") if o.first("ffn.kind") == "moe" else None,
 }
 
-FAMILY = Family("gemma4_text", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("gemma4_text", tier="exotic", config=CONFIG, inverse=INVERSE)

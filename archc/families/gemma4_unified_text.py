@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import gemma3_text
-from archc.families.base import Family, Inverse, Table
+from archc.families.base import Family, Inverse, Parameter, Table
 from archc.families.common import sliding
 
 
@@ -50,4 +50,8 @@ INVERSE: Inverse = {
     "attention_k_eq_v": lambda o: "keys" in o.column("attention.values"),
 }
 
-FAMILY = Family("gemma4_unified_text", config=CONFIG, inverse=INVERSE)
+LAYER_SCALAR = (Parameter("model.layers.N.layer_scalar", ("layers.N.scalar",)),)
+
+FAMILY = Family(
+    "gemma4_unified_text", gemma3_text.FAMILY.rules + LAYER_SCALAR, tier="twisted", config=CONFIG, inverse=INVERSE
+)

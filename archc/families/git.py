@@ -9,10 +9,11 @@ CONFIG: Table = {
     **layernorm(Key("layer_norm_eps")),
     "norm.placement": "post_sum",
     "embedding.scale": None,
+    "embedding.scale_rounded": None,
     "embedding.norm": True,
     "position": {"kind": "learned"},
     "final_norm": False,
     "logits.bias": True,
 }
 
-FAMILY = Family("git", config=CONFIG, beside="its encoder of images")
+FAMILY = Family("git", tier="dense", config=CONFIG, beside="its encoder of images")

@@ -1,6 +1,6 @@
 """glm: llama with pairs of neighbours, of which a part turns (transformers 5.24, models/glm/modeling_glm.py)."""
 
-from archc.families import llama
+from archc.families import llama, phi3
 from archc.families.base import Family, Table
 from archc.families.common import head_dim, partial_rope, qkvo
 
@@ -12,4 +12,4 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("glm", config=CONFIG)
+FAMILY = Family("glm", llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + phi3.FUSED_FFN, tier="twisted", config=CONFIG)

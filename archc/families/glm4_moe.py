@@ -1,6 +1,6 @@
 """glm4_moe: partial rope, deepseek_v3's experts (transformers 5.24, models/glm4_moe/modeling_glm4_moe.py)."""
 
-from archc.families import deepseek_v3, llama
+from archc.families import deepseek_v3, llama, qwen3
 from archc.families.base import Family, Table
 from archc.families.common import head_dim, partial_rope, qkvo, without
 
@@ -13,4 +13,4 @@ CONFIG: Table = {
     "ffn": deepseek_v3.CONFIG["ffn"],
 }
 
-FAMILY = Family("glm4_moe", config=CONFIG)
+FAMILY = Family("glm4_moe", qwen3.FAMILY.rules + deepseek_v3.MIXTURE, extra_layers=True, tier="mixture", config=CONFIG)

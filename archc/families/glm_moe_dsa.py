@@ -19,4 +19,4 @@ def _indexer_types(o: Any) -> list[str]:
     return ["shared" if indices == "reused" else "full" for indices in o.column("attention.indexer.indices")]
 
 
-FAMILY = Family("glm_moe_dsa", config=CONFIG, inverse={"indexer_types": _indexer_types})
+FAMILY = Family("glm_moe_dsa", tier="latent", config=CONFIG, inverse={"indexer_types": _indexer_types})

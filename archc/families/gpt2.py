@@ -5,6 +5,27 @@ from typing import Any
 from archc.families.base import Family, Key, Module, Table
 from archc.families.common import activation, layernorm, self_attending
 
+ENDS = (
+    Module("transformer.wte", ("embedding",)),
+    Module("transformer.wpe", ("position_embedding",)),
+    Module("transformer.ln_f", ("final_norm",)),
+    Module("lm_head", ("head",)),
+)
+NORMS = (
+    Module("transformer.h.N.ln_1", ("layers.N.attention_norm",)),
+    Module("transformer.h.N.ln_2", ("layers.N.ffn_norm",)),
+)
+TRANSPOSED = (
+    Module(
+        "transformer.h.N.attn.c_attn",
+        ("layers.N.attention.q", "layers.N.attention.k", "layers.N.attention.v"),
+        transposed=True,
+    ),
+    Module("transformer.h.N.attn.c_proj", ("layers.N.attention.o",), transposed=True),
+    Module("transformer.h.N.mlp.c_fc", ("layers.N.ffn.up",), transposed=True),
+    Module("transformer.h.N.mlp.c_proj", ("layers.N.ffn.down",), transposed=True),
+)
+
 
 def _scale(c: Any) -> float | None:
     """Of query-key products: 1 / sqrt(head_dim) unless switched off, and less with depth where that is switched on."""
@@ -34,23 +55,9 @@ CONFIG: Table = {
 
 FAMILY = Family(
     "gpt2",
-    (
-        Module("transformer.wte", ("embedding",)),
-        Module("transformer.wpe", ("position_embedding",)),
-        Module("transformer.h.N.ln_1", ("layers.N.attention_norm",)),
-        Module(
-            "transformer.h.N.attn.c_attn",
-            ("layers.N.attention.q", "layers.N.attention.k", "layers.N.attention.v"),
-            transposed=True,
-        ),
-        Module("transformer.h.N.attn.c_proj", ("layers.N.attention.o",), transposed=True),
-        Module("transformer.h.N.ln_2", ("layers.N.ffn_norm",)),
-        Module("transformer.h.N.mlp.c_fc", ("layers.N.ffn.up",), transposed=True),
-        Module("transformer.h.N.mlp.c_proj", ("layers.N.ffn.down",), transposed=True),
-        Module("transformer.ln_f", ("final_norm",)),
-        Module("lm_head", ("head",)),
-    ),
+    ENDS + NORMS + TRANSPOSED,
     optional_prefix="transformer.",
     ignored=("transformer.h.N.attn.bias", "transformer.h.N.attn.masked_bias"),
+    tier="dense",
     config=CONFIG,
 )

@@ -2,8 +2,20 @@
 
 from typing import Any
 
-from archc.families.base import Family, Key, Table
+from archc.families import gpt2
+from archc.families.base import Family, Key, Module, Table
 from archc.families.common import activation, layernorm
+
+ATTENTION = (
+    Module("transformer.h.N.attn.attention.q_proj", ("layers.N.attention.q",)),
+    Module("transformer.h.N.attn.attention.k_proj", ("layers.N.attention.k",)),
+    Module("transformer.h.N.attn.attention.v_proj", ("layers.N.attention.v",)),
+    Module("transformer.h.N.attn.attention.out_proj", ("layers.N.attention.o",)),
+)
+FFN = (
+    Module("transformer.h.N.mlp.c_fc", ("layers.N.ffn.up",)),
+    Module("transformer.h.N.mlp.c_proj", ("layers.N.ffn.down",)),
+)
 
 
 def _local(c: Any) -> bool:
@@ -38,4 +50,11 @@ def _attention_types(o: Any) -> list[object]:
     return [[["local" if window else "global"], 1] for window in o.column("attention.window")]
 
 
-FAMILY = Family("gpt_neo", config=CONFIG, inverse={"attention_types": _attention_types})
+FAMILY = Family(
+    "gpt_neo",
+    gpt2.ENDS + gpt2.NORMS + ATTENTION + FFN,
+    ignored=("transformer.h.N.attn.attention.bias", "transformer.h.N.attn.attention.masked_bias"),
+    tier="dense",
+    config=CONFIG,
+    inverse={"attention_types": _attention_types},
+)

@@ -2,15 +2,15 @@
 
 from archc.families import llama
 from archc.families.base import Family, Table
-from archc.families.common import factor, head_dim
+from archc.families.common import exact_scale, factor, head_dim
 
 CONFIG: Table = {
     **llama.CONFIG,
-    "embedding.scale": factor("embedding_multiplier"),
+    **exact_scale(factor("embedding_multiplier")),
     "logits.scale": lambda c: None if c.logits_scaling == 1 else 1 / c.logits_scaling,
     "attention.head_dim": head_dim,
     "attention.scale": lambda c: float(c.attention_multiplier),
     "residual.branch": factor("residual_multiplier"),
 }
 
-FAMILY = Family("granite", config=CONFIG)
+FAMILY = Family("granite", llama.FAMILY.rules, tier="twisted", config=CONFIG)

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import granite
 from archc.families.base import Family, Table
-from archc.families.common import rope, window
+from archc.families.common import SINKS, rope, window
 
 
 def position(c: Any) -> dict[str, Any]:
@@ -20,4 +20,4 @@ CONFIG: Table = {
     "attention.sinks": "sigmoid",
 }
 
-FAMILY = Family("granite_swa", config=CONFIG)
+FAMILY = Family("granite_swa", granite.FAMILY.rules + SINKS, tier="twisted", config=CONFIG)

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import bamba, jamba, llama, mamba2
 from archc.families.base import Family, Key, Table
-from archc.families.common import factor, gated, moe, rope, without
+from archc.families.common import exact_scale, factor, gated, moe, rope, without
 
 EXPERTS = moe(
     {"score": "softmax", "order": "top_k_then_score", "renormalize": False},
@@ -23,7 +23,7 @@ def attention(c: Any) -> Table | None:
 
 CONFIG: Table = {
     **without(llama.CONFIG, "attention", "ffn"),
-    "embedding.scale": factor("embedding_multiplier"),
+    **exact_scale(factor("embedding_multiplier")),
     "logits.scale": lambda c: None if c.logits_scaling == 1 else 1 / c.logits_scaling,
     "residual.branch": factor("residual_multiplier"),
     "position": lambda c: rope(c) if c.position_embedding_type == "rope" else {"kind": "none"},
@@ -32,4 +32,4 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.num_local_experts > 0 else gated("shared_intermediate_size"),
 }
 
-FAMILY = Family("granitemoehybrid", config=CONFIG, inverse={"mamba_expand": mamba2.expansion})
+FAMILY = Family("granitemoehybrid", tier="hybrid", config=CONFIG, inverse={"mamba_expand": mamba2.expansion})

@@ -3,7 +3,12 @@
 from typing import Any
 
 from archc.families import granitemoe
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Module, Table
+
+SHARED = (
+    Module("model.layers.N.shared_mlp.input_linear", ("layers.N.ffn.shared.gate", "layers.N.ffn.shared.up")),
+    Module("model.layers.N.shared_mlp.output_linear", ("layers.N.ffn.shared.down",)),
+)
 
 
 def shared(c: Any) -> Table | None:
@@ -13,4 +18,4 @@ def shared(c: Any) -> Table | None:
 
 CONFIG: Table = {**granitemoe.CONFIG, "ffn": {**granitemoe.EXPERTS, "shared": shared}}
 
-FAMILY = Family("granitemoeshared", config=CONFIG)
+FAMILY = Family("granitemoeshared", granitemoe.FAMILY.rules + SHARED, tier="mixture", config=CONFIG)

@@ -26,4 +26,4 @@ INVERSE: Inverse = {
     "num_attention_heads": lambda o: o.first("attention.heads"),
 }
 
-FAMILY = Family("helium", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("helium", llama.FAMILY.rules, tier="dense", config=CONFIG, inverse=INVERSE)

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Inverse, Key, Source, Table
-from archc.families.common import factor, repeated
+from archc.families.common import exact_scale, factor, repeated
 
 
 def _depth(c: Any) -> int:
@@ -26,7 +26,7 @@ CONFIG: Table = {
     **llama.CONFIG,
     "layers": _depth,
     "passes": {"kind": "alternation", "layers": Key("num_layers_per_stack"), "fast": Key("L_cycles")},
-    "embedding.scale": factor("embedding_scale"),
+    **exact_scale(factor("embedding_scale")),
     "norm.weight": "none",
     "attention.kv_heads": None,
     "attention.gate": {"over": "element", "bias": Key("attention_bias")},
@@ -46,4 +46,4 @@ INVERSE: Inverse = {
     "H_cycles": _rounds,
 }
 
-FAMILY = Family("hrm_text", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("hrm_text", tier="exotic", config=CONFIG, inverse=INVERSE)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from archc.families import hunyuan_v1_dense
-from archc.families.base import Family, Key, Table
-from archc.families.common import moe, without
+from archc.families import hunyuan_v1_dense, llama
+from archc.families.base import Family, Key, Module, Table
+from archc.families.common import SINGLE_EXPERTS, moe, shared_ffn, without
 
 
 def per_layer(key: str) -> Any:
@@ -21,11 +21,25 @@ def per_layer(key: str) -> Any:
 CONFIG: Table = {
     **without(hunyuan_v1_dense.CONFIG, "ffn"),
     "ffn": moe(
-        {"score": "softmax", "renormalize": True},
+        {"score": "softmax", "renormalize": True, "float32": True},
         top_k=per_layer("moe_topk"),
         width=Key("intermediate_size"),
         shared={"width": Key("intermediate_size")},
     ),
 }
 
-FAMILY = Family("hunyuan_v1_moe", config=CONFIG)
+ROUTER = (Module("model.layers.N.mlp.gate.wg", ("layers.N.ffn.router",)),)
+
+FAMILY = Family(
+    "hunyuan_v1_moe",
+    llama.ENDS
+    + llama.ATTENTION
+    + hunyuan_v1_dense.QK_NORM
+    + llama.PRE_NORMS
+    + ROUTER
+    + SINGLE_EXPERTS
+    + shared_ffn("mlp.shared_mlp"),
+    tier="mixture",
+    config=CONFIG,
+    inverse=hunyuan_v1_dense.INVERSE,
+)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from archc.families import llama
+from archc.families import afmoe, llama, qwen3
 from archc.families.base import Family, Key, Table
-from archc.families.common import gated, moe, without
+from archc.families.common import SINGLE_EXPERTS, gated, moe, shared_ffn, without
 
 ROUTER: Table = {
     "score": "sigmoid",
@@ -12,6 +12,7 @@ ROUTER: Table = {
     "renormalize": True,
     "renormalize_eps": 1e-20,
     "scale": Key("router_scaling_factor"),
+    "float32": True,
 }
 
 
@@ -28,4 +29,10 @@ CONFIG: Table = {
     ),
 }
 
-FAMILY = Family("hy_v3", config=CONFIG)
+FAMILY = Family(
+    "hy_v3",
+    qwen3.FAMILY.rules + afmoe.ROUTER_MODULES + SINGLE_EXPERTS + shared_ffn("mlp.shared_mlp"),
+    extra_layers=True,
+    tier="mixture",
+    config=CONFIG,
+)

@@ -28,4 +28,4 @@ CONFIG: Table = {
     "ffn": lambda c: _EXPERTS if c.mlp_layer_types[c.layer] == "sparse" else DENSE,
 }
 
-FAMILY = Family("hy_v4", config=CONFIG)
+FAMILY = Family("hy_v4", tier="latent", config=CONFIG)

@@ -43,4 +43,4 @@ INVERSE: Inverse = {
     "layer_types": stored_types("hybrid_sliding", "hybrid"),
 }
 
-FAMILY = Family("inkling2_loop_text", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("inkling2_loop_text", tier="exotic", config=CONFIG, inverse=INVERSE)

@@ -37,10 +37,11 @@ _EXPERTS = moe(
         "renormalize": True,
         "renormalize_eps": 1e-20,
         "scale": lambda c: float(c.route_scale),
+        "float32": True,
     },
     experts=Key("n_routed_experts"),
     activation="silu",
-    glu={"gate_softcap": Key("mlp_gate_softcap"), "up_softcap": Key("mlp_up_softcap")},
+    glu={"gate_softcap": Key("mlp_gate_softcap"), "up_softcap": Key("mlp_up_softcap"), "float32": True},
 )
 
 
@@ -56,7 +57,8 @@ CONFIG: Table = {
     "streams": {"kind": "depths", "layers": Key("n_layers_per_attn_res_block")},
     "logits.vocab_size": Key("unpadded_vocab_size"),
     "logits.softcap": Key("final_logit_softcapping"),
+    "logits.float32": True,
     "block": lambda c: block(c, c.layer),
 }
 
-FAMILY = Family("inkling2_text", config=CONFIG)
+FAMILY = Family("inkling2_text", tier="exotic", config=CONFIG)

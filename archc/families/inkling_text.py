@@ -25,7 +25,7 @@ def slides(c: Any) -> bool:
     return bool(c.layer_types[stored(c)] == "hybrid_sliding")
 
 
-def query_scale(c: Any) -> dict[str, Source] | None:
+def query_scale(c: Any, counts: str | None) -> dict[str, Source] | None:
     """The section `attention.query_scale` of full layers."""
     if slides(c) or c.log_scaling_n_floor is None:
         return None
@@ -34,6 +34,7 @@ def query_scale(c: Any) -> dict[str, Source] | None:
         "strength": Key("log_scaling_alpha"),
         "length": Key("log_scaling_n_floor"),
         "first": 1,
+        "counts": counts,
     }
 
 
@@ -42,14 +43,14 @@ def _key(c: Any, name: str) -> str:
     return f"swa_{name}" if slides(c) else name
 
 
-def attention(c: Any) -> dict[str, Source]:
+def attention(c: Any, counts: str | None = None) -> dict[str, Source]:
     """The section `attention` of the layer in question, as far as relatives have it, too."""
     return {
         "heads": Key(_key(c, "num_attention_heads")),
         "kv_heads": Key(_key(c, "num_key_value_heads")),
         "head_dim": Key(_key(c, "head_dim")),
         "window": Key("sliding_window_size") if slides(c) else None,
-        "query_scale": query_scale,
+        "query_scale": query_scale(c, counts),
         "distance_bias": {
             "channels": Key("d_rel"),
             "extent": Key("sliding_window_size" if slides(c) else "rel_extent"),
@@ -59,7 +60,8 @@ def attention(c: Any) -> dict[str, Source]:
 
 
 def _attention(c: Any) -> dict[str, Source]:
-    return {**attention(c), "scale": lambda c: 1 / getattr(c, _key(c, "head_dim")), "qk_norm": {"over": "head"}}
+    found = attention(c, counts="columns")
+    return {**found, "scale": lambda c: 1 / getattr(c, _key(c, "head_dim")), "qk_norm": {"over": "head"}}
 
 
 _EXPERTS = moe(
@@ -69,6 +71,7 @@ _EXPERTS = moe(
         "renormalize": True,
         "scale": factor("route_scale"),
         "learned_scale": True,
+        "float32": True,
     },
     experts=Key("n_routed_experts"),
     shared={
@@ -94,6 +97,7 @@ CONFIG: Table = {
     "embedding.tied": False,
     "embedding.norm": True,
     "logits.scale": lambda c: 1 / c.logits_mup_width_multiplier,
+    "logits.scaled": "input",
     "logits.given": lambda c: c.unpadded_vocab_size if (c.unpadded_vocab_size or c.vocab_size) < c.vocab_size else None,
     "position": {"kind": "none"},
     "block": lambda c: convolved(
@@ -101,4 +105,4 @@ CONFIG: Table = {
     ),
 }
 
-FAMILY = Family("inkling_text", config=CONFIG)
+FAMILY = Family("inkling_text", tier="exotic", config=CONFIG)

@@ -3,4 +3,4 @@
 from archc.families import llama
 from archc.families.base import Family
 
-FAMILY = Family("internlm3", config=llama.CONFIG)
+FAMILY = Family("internlm3", llama.FAMILY.rules, tier="dense", config=llama.CONFIG)

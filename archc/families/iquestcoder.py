@@ -3,4 +3,4 @@
 from archc.families import llama
 from archc.families.base import Family
 
-FAMILY = Family("iquestcoder", config=llama.CONFIG)
+FAMILY = Family("iquestcoder", llama.FAMILY.rules, tier="dense", config=llama.CONFIG)

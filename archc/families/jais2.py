@@ -6,4 +6,4 @@ from archc.families.common import layernorm
 
 CONFIG: Table = {**llama.CONFIG, **layernorm(Key("layer_norm_eps")), "ffn.kind": "mlp"}
 
-FAMILY = Family("jais2", config=CONFIG)
+FAMILY = Family("jais2", llama.FAMILY.rules, tier="dense", config=CONFIG)

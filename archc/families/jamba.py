@@ -65,4 +65,4 @@ INVERSE: Inverse = {
     "expert_layer_offset": _every(_sparse, offset=True),
 }
 
-FAMILY = Family("jamba", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("jamba", tier="hybrid", config=CONFIG, inverse=INVERSE)

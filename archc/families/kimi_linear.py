@@ -40,4 +40,4 @@ CONFIG: Table = {
     "ffn": ffn,
 }
 
-FAMILY = Family("kimi_linear", config=CONFIG)
+FAMILY = Family("kimi_linear", tier="hybrid", config=CONFIG)

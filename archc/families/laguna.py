@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from archc.families import llama
-from archc.families.base import Family, Key, Table
-from archc.families.common import factor, gated, moe, partial_rope, window, without
+from archc.families import llama, qwen3
+from archc.families.base import Family, Key, Module, Parameter, Table
+from archc.families.common import ROUTED_EXPERTS, factor, gated, moe, partial_rope, shared_ffn, window, without
+
+GATE = (Module("model.layers.N.self_attn.g_proj", ("layers.N.attention.gate",)),)
+CORRECTION = (Parameter("model.layers.N.mlp.experts.e_score_correction_bias", ("layers.N.ffn.correction",)),)
 
 ROUTER: Table = {
     "score": "sigmoid",
@@ -31,4 +34,9 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.mlp_layer_types[c.layer] == "sparse" else gated(),
 }
 
-FAMILY = Family("laguna", config=CONFIG)
+FAMILY = Family(
+    "laguna",
+    qwen3.FAMILY.rules + GATE + ROUTED_EXPERTS + CORRECTION + shared_ffn("mlp.shared_expert"),
+    tier="mixture",
+    config=CONFIG,
+)

@@ -20,9 +20,9 @@ CONFIG: Table = {
     "attention": lambda c: None if recurrent(c) else ATTENTION,
     "mixer": lambda c: qwen3_next.MIXER if recurrent(c) else None,
     "ffn": moe(
-        {"score": "softmax", "renormalize": Key("norm_topk_prob")},
+        {"score": "softmax", "renormalize": Key("norm_topk_prob"), "float32": True},
         shared={"width": Key("shared_expert_intermediate_size")},
     ),
 }
 
-FAMILY = Family("lara_mini", config=CONFIG)
+FAMILY = Family("lara_mini", tier="hybrid", config=CONFIG)

@@ -40,4 +40,4 @@ CONFIG: Table = {
     "ffn": gated(width),
 }
 
-FAMILY = Family("lfm2", config=CONFIG, inverse={"block_auto_adjust_ff_dim": lambda o: False})
+FAMILY = Family("lfm2", tier="hybrid", config=CONFIG, inverse={"block_auto_adjust_ff_dim": lambda o: False})

@@ -20,4 +20,4 @@ CONFIG: Table = {
     "ffn": lambda c: lfm2.gated(Key("intermediate_size")) if c.layer < c.num_dense_layers else EXPERTS,
 }
 
-FAMILY = Family("lfm2_moe", config=CONFIG)
+FAMILY = Family("lfm2_moe", tier="hybrid", config=CONFIG)

@@ -16,7 +16,7 @@ ATTENTION: Table = {
 
 def position(c: Any) -> Table | None:
     """The section `position` of the layers with attention, a kind each."""
-    return None if lfm2.convolves(c) else rope(c, c.layer_types[c.layer])
+    return None if lfm2.convolves(c) else rope(c, c.layer_types[c.layer], float32="all")
 
 
 CONFIG: Table = {
@@ -27,4 +27,4 @@ CONFIG: Table = {
     "ffn": lfm2.gated(Key("intermediate_size")),
 }
 
-FAMILY = Family("lfm3", config=CONFIG)
+FAMILY = Family("lfm3", tier="hybrid", config=CONFIG)

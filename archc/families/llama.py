@@ -8,12 +8,12 @@ ENDS = (
     Module("model.norm", ("final_norm",)),
     Module("lm_head", ("head",)),
 )
-ATTENTION = (
+QKV = (
     Module("model.layers.N.self_attn.q_proj", ("layers.N.attention.q",)),
     Module("model.layers.N.self_attn.k_proj", ("layers.N.attention.k",)),
     Module("model.layers.N.self_attn.v_proj", ("layers.N.attention.v",)),
-    Module("model.layers.N.self_attn.o_proj", ("layers.N.attention.o",)),
 )
+ATTENTION = (*QKV, Module("model.layers.N.self_attn.o_proj", ("layers.N.attention.o",)))
 QK_NORM = (
     Module("model.layers.N.self_attn.q_norm", ("layers.N.attention.q_norm",)),
     Module("model.layers.N.self_attn.k_norm", ("layers.N.attention.k_norm",)),
@@ -22,6 +22,7 @@ PRE_NORMS = (
     Module("model.layers.N.input_layernorm", ("layers.N.attention_norm",)),
     Module("model.layers.N.post_attention_layernorm", ("layers.N.ffn_norm",)),
 )
+PARALLEL_NORM = (Module("model.layers.N.input_layernorm", ("layers.N.norm",)),)
 GATED_FFN = (
     Module("model.layers.N.mlp.gate_proj", ("layers.N.ffn.gate",)),
     Module("model.layers.N.mlp.up_proj", ("layers.N.ffn.up",)),
@@ -49,4 +50,4 @@ CONFIG: Table = {
     "ffn.bias": Key("mlp_bias"),
 }
 
-FAMILY = Family("llama", ENDS + ATTENTION + PRE_NORMS + GATED_FFN, ignored=OLD_BUFFERS, config=CONFIG)
+FAMILY = Family("llama", ENDS + ATTENTION + PRE_NORMS + GATED_FFN, ignored=OLD_BUFFERS, tier="dense", config=CONFIG)

@@ -3,8 +3,24 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
-from archc.families.common import gated, moe, rope, without
+from archc.families.base import Family, Key, Module, Parameter, Table
+from archc.families.common import gated, moe, rope, shared_ffn, without
+
+DENSE = (
+    Module("model.layers.N.feed_forward.gate_proj", ("layers.N.ffn.gate",)),
+    Module("model.layers.N.feed_forward.up_proj", ("layers.N.ffn.up",)),
+    Module("model.layers.N.feed_forward.down_proj", ("layers.N.ffn.down",)),
+)
+STACKED_EXPERTS = (
+    Module("model.layers.N.feed_forward.router", ("layers.N.ffn.router",)),
+    Parameter(
+        "model.layers.N.feed_forward.experts.gate_up_proj",
+        ("layers.N.ffn.gate", "layers.N.ffn.up"),
+        transposed=True,
+        stacked=True,
+    ),
+    Parameter("model.layers.N.feed_forward.experts.down_proj", ("layers.N.ffn.down",), transposed=True, stacked=True),
+)
 
 EXPERTS = moe(
     {"score": "sigmoid", "order": "top_k_then_score", "renormalize": False, "weighs": "input"},
@@ -23,12 +39,18 @@ def query_scale(c: Any) -> Table | None:
     """Queries grow with their position where heads do not turn."""
     if turns(c) or not c.attn_temperature_tuning:
         return None
-    return {"form": "steps", "strength": Key("attn_scale"), "length": Key("floor_scale"), "first": 1}
+    return {
+        "form": "steps",
+        "strength": Key("attn_scale"),
+        "length": Key("floor_scale"),
+        "first": 1,
+        "counts": "columns",
+    }
 
 
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
-    "position": lambda c: rope(c, pairing="interleaved") if turns(c) else {"kind": "none"},
+    "position": lambda c: rope(c, pairing="interleaved", float32="all") if turns(c) else {"kind": "none"},
     "attention.chunk": lambda c: c.attention_chunk_size if c.layer_types[c.layer] == "chunked_attention" else None,
     "attention.qk_norm": lambda c: (
         {"over": "head", "order": "after_rope", "weight": "none"} if c.use_qk_norm and turns(c) else None
@@ -37,4 +59,10 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.layer in c.moe_layers else gated("intermediate_size_mlp"),
 }
 
-FAMILY = Family("llama4_text", config=CONFIG, keeps_head=True)
+FAMILY = Family(
+    "llama4_text",
+    llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + DENSE + STACKED_EXPERTS + shared_ffn("feed_forward.shared_expert"),
+    tier="mixture",
+    config=CONFIG,
+    keeps_head=True,
+)

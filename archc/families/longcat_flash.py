@@ -21,6 +21,7 @@ _EXPERTS: Table = {
         "renormalize": False,
         "bias": lambda c: c.get("router_bias"),
         "scale": lambda c: float(c.routed_scaling_factor),
+        "float32": True,
     },
     "identity": lambda c: {"count": Key("zero_expert_num"), "stored": "inputs"} if c.zero_expert_num else None,
 }
@@ -42,4 +43,4 @@ CONFIG: Table = {
     "undeclared": lambda c: ["the router's bias is stored and not added"] if c.get("router_bias") else None,
 }
 
-FAMILY = Family("longcat_flash", config=CONFIG)
+FAMILY = Family("longcat_flash", tier="latent", config=CONFIG)

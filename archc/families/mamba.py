@@ -24,4 +24,4 @@ CONFIG: Table = {
     "ffn": NULL,
 }
 
-FAMILY = Family("mamba", config=CONFIG)
+FAMILY = Family("mamba", tier="hybrid", config=CONFIG)

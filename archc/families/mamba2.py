@@ -58,4 +58,4 @@ CONFIG: Table = {
     },
 }
 
-FAMILY = Family("mamba2", config=CONFIG, inverse={"expand": expansion})
+FAMILY = Family("mamba2", tier="hybrid", config=CONFIG, inverse={"expand": expansion})

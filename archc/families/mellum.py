@@ -2,7 +2,7 @@
 
 from archc.families import qwen3
 from archc.families.base import Family, Key, Table
-from archc.families.common import gated, moe, partial_rope, without
+from archc.families.common import ROUTED_EXPERTS, gated, moe, partial_rope, without
 
 EXPERTS = moe({"score": "softmax", "renormalize": Key("norm_topk_prob")}, experts=Key("num_local_experts"))
 CONFIG: Table = {
@@ -11,4 +11,4 @@ CONFIG: Table = {
     "ffn": lambda c: EXPERTS if c.mlp_layer_types[c.layer] == "sparse" else gated(),
 }
 
-FAMILY = Family("mellum", config=CONFIG)
+FAMILY = Family("mellum", qwen3.FAMILY.rules + ROUTED_EXPERTS, ignored=("mtp.",), tier="mixture", config=CONFIG)

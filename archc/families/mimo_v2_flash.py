@@ -3,8 +3,20 @@
 from typing import Any
 
 from archc.families import deepseek_v3, llama
-from archc.families.base import Family, Key, Table
-from archc.families.common import factor, gated, partial_rope, qkvo, sliding, window, without
+from archc.families.base import Family, Key, Parameter, Table
+from archc.families.common import (
+    CORRECTION,
+    ROUTED_EXPERTS,
+    factor,
+    gated,
+    partial_rope,
+    qkvo,
+    sliding,
+    window,
+    without,
+)
+
+SINKS = (Parameter("model.layers.N.self_attn.attention_sink_bias", ("layers.N.attention.sinks",)),)
 
 
 def ffn(c: Any) -> Table:
@@ -31,4 +43,11 @@ def _kv_heads(o: Any) -> int:
     return found
 
 
-FAMILY = Family("mimo_v2_flash", config=CONFIG, inverse={"num_key_value_heads": _kv_heads})
+FAMILY = Family(
+    "mimo_v2_flash",
+    llama.FAMILY.rules + SINKS + ROUTED_EXPERTS + CORRECTION,
+    ignored=("model.mtp.",),
+    tier="mixture",
+    config=CONFIG,
+    inverse={"num_key_value_heads": _kv_heads},
+)

@@ -12,6 +12,7 @@ CONFIG: Table = {
     "embedding.scale": lambda c: float(c.scale_emb),
     "residual.branch": lambda c: c.scale_depth / c.num_hidden_layers**0.5,
     "logits.scale": lambda c: c.dim_model_base / c.hidden_size,
+    "logits.scaled": "input",
 }
 
-FAMILY = Family("minicpm3", config=CONFIG)
+FAMILY = Family("minicpm3", youtu.FAMILY.rules, tier="latent", config=CONFIG)

@@ -48,4 +48,4 @@ def block(c: Any) -> list[dict[str, Any]]:
 
 CONFIG: Table = {**without(llama.CONFIG, "attention", "ffn"), "block": block}
 
-FAMILY = Family("minimax", config=CONFIG)
+FAMILY = Family("minimax", tier="hybrid", config=CONFIG)

@@ -53,4 +53,4 @@ CONFIG: Table = {
     "ffn": _ffn,
 }
 
-FAMILY = Family("minimax_m3_vl_text", config=CONFIG)
+FAMILY = Family("minimax_m3_vl_text", tier="latent", config=CONFIG)

@@ -6,4 +6,4 @@ from archc.families.common import window
 
 CONFIG: Table = {**mistral.CONFIG, "attention.window": window, "attention.window_rows": None}
 
-FAMILY = Family("ministral", config=CONFIG)
+FAMILY = Family("ministral", mistral.FAMILY.rules, tier="dense", config=CONFIG)

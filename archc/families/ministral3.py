@@ -19,4 +19,4 @@ def _query_scale(c: Any) -> Table | None:
 
 CONFIG: Table = {**mistral.CONFIG, "attention.query_scale": _query_scale}
 
-FAMILY = Family("ministral3", config=CONFIG)
+FAMILY = Family("ministral3", mistral.FAMILY.rules, tier="twisted", config=CONFIG)

@@ -6,7 +6,7 @@
 from typing import Any
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Module, Table
 from archc.families.common import activation, rope_per_kind, sliding
 from archc.importing.translate import NULL
 
@@ -26,7 +26,7 @@ CONFIG: Table = {
     "norm.kind": "layernorm",
     "norm.eps": Key("norm_eps"),
     "norm.bias": Key("norm_bias"),
-    "position": rope_per_kind,
+    "position": lambda c: rope_per_kind(c, float32="turning"),
     "attention.kv_heads": None,
     "attention.head_dim": None,
     "attention.window": _window,
@@ -36,4 +36,23 @@ CONFIG: Table = {
     "logits.bias": Key("decoder_bias"),
 }
 
-FAMILY = Family("modernbert-decoder", config=CONFIG)
+ENDS = (
+    Module("model.embeddings.tok_embeddings", ("embedding",)),
+    Module("model.embeddings.norm", ("embedding_norm",)),
+    Module("model.final_norm", ("final_norm",)),
+    Module("lm_head.dense", ("head_transform",)),
+    Module("lm_head.norm", ("head_transform_norm",)),
+    Module("decoder", ("head",)),
+)
+LAYERS = (
+    Module("model.layers.N.attn_norm", ("layers.N.attention_norm",)),
+    Module("model.layers.N.attn.q_proj", ("layers.N.attention.q",)),
+    Module("model.layers.N.attn.k_proj", ("layers.N.attention.k",)),
+    Module("model.layers.N.attn.v_proj", ("layers.N.attention.v",)),
+    Module("model.layers.N.attn.Wo", ("layers.N.attention.o",)),
+    Module("model.layers.N.mlp_norm", ("layers.N.ffn_norm",)),
+    Module("model.layers.N.mlp.Wi", ("layers.N.ffn.gate", "layers.N.ffn.up")),
+    Module("model.layers.N.mlp.Wo", ("layers.N.ffn.down",)),
+)
+
+FAMILY = Family("modernbert-decoder", ENDS + LAYERS, tier="twisted", config=CONFIG)

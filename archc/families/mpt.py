@@ -5,7 +5,7 @@ What its class does not read has no part in this: alibi, alibi_bias_max and qk_l
 
 from typing import Any
 
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Module, Table
 
 
 def _scale(c: Any) -> float | None:
@@ -31,4 +31,19 @@ CONFIG: Table = {
     "ffn.width": lambda c: 4 * c.d_model,
 }
 
-FAMILY = Family("mpt", config=CONFIG)
+RULES = (
+    Module("transformer.wte", ("embedding",)),
+    Module("transformer.blocks.N.norm_1", ("layers.N.attention_norm",)),
+    Module(
+        "transformer.blocks.N.attn.Wqkv",
+        ("layers.N.attention.q", "layers.N.attention.k", "layers.N.attention.v"),
+    ),
+    Module("transformer.blocks.N.attn.out_proj", ("layers.N.attention.o",)),
+    Module("transformer.blocks.N.norm_2", ("layers.N.ffn_norm",)),
+    Module("transformer.blocks.N.ffn.up_proj", ("layers.N.ffn.up",)),
+    Module("transformer.blocks.N.ffn.down_proj", ("layers.N.ffn.down",)),
+    Module("transformer.norm_f", ("final_norm",)),
+    Module("lm_head", ("head",)),
+)
+
+FAMILY = Family("mpt", RULES, tier="twisted", config=CONFIG)

@@ -24,4 +24,4 @@ CONFIG: Table = {
     ],
 }
 
-FAMILY = Family("muse_glimmer_text", config=CONFIG)
+FAMILY = Family("muse_glimmer_text", tier="twisted", config=CONFIG)

@@ -1,6 +1,6 @@
 """nanochat: norms that store nothing, heads that turn backward (transformers 5.24, models/nanochat)."""
 
-from archc.families import llama
+from archc.families import llama, phi
 from archc.families.base import Family, Key, Table
 from archc.families.common import head_dim, rope
 
@@ -16,4 +16,4 @@ CONFIG: Table = {
     "logits.softcap": Key("final_logit_softcapping"),
 }
 
-FAMILY = Family("nanochat", config=CONFIG)
+FAMILY = Family("nanochat", llama.ENDS + llama.ATTENTION + phi.FFN, tier="twisted", config=CONFIG)

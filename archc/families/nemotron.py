@@ -12,4 +12,4 @@ CONFIG: Table = {
     "ffn.kind": "mlp",
 }
 
-FAMILY = Family("nemotron", config=CONFIG)
+FAMILY = Family("nemotron", llama.FAMILY.rules, tier="dense", config=CONFIG)

@@ -69,4 +69,4 @@ CONFIG: Table = {
     **{name: part(name) for name in ("attention", "mixer", "ffn")},
 }
 
-FAMILY = Family("nemotron_h", config=CONFIG)
+FAMILY = Family("nemotron_h", tier="hybrid", config=CONFIG)

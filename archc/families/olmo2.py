@@ -2,7 +2,7 @@
 
 from archc.families import llama
 from archc.families.base import Family, Module, Table
-from archc.families.common import head_dim
+from archc.families.common import head_dim, rope
 
 POST_NORMS = (
     Module("model.layers.N.post_attention_layernorm", ("layers.N.attention_post_norm",)),
@@ -12,9 +12,12 @@ POST_NORMS = (
 CONFIG: Table = {
     **llama.CONFIG,
     "norm.placement": "post",
+    "position": lambda c: rope(c, float32="all"),
     "attention.head_dim": head_dim,
     "attention.qk_norm.over": "width",
     "ffn.bias": False,
 }
 
-FAMILY = Family("olmo2", llama.ENDS + llama.ATTENTION + llama.QK_NORM + POST_NORMS + llama.GATED_FFN, config=CONFIG)
+FAMILY = Family(
+    "olmo2", llama.ENDS + llama.ATTENTION + llama.QK_NORM + POST_NORMS + llama.GATED_FFN, tier="twisted", config=CONFIG
+)

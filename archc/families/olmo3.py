@@ -4,6 +4,6 @@ from archc.families import olmo2
 from archc.families.base import Family, Table
 from archc.families.common import rope_per_kind, window
 
-CONFIG: Table = {**olmo2.CONFIG, "position": rope_per_kind, "attention.window": window}
+CONFIG: Table = {**olmo2.CONFIG, "position": lambda c: rope_per_kind(c, float32="all"), "attention.window": window}
 
-FAMILY = Family("olmo3", config=CONFIG)
+FAMILY = Family("olmo3", olmo2.FAMILY.rules, tier="twisted", config=CONFIG)

@@ -16,7 +16,7 @@ MIXER: Table = {
 
 def position(c: Any) -> Table:
     """The section `position`; configs without a base do not turn heads."""
-    return {"kind": "none"} if c.rope().get("rope_theta") is None else rope(c)
+    return {"kind": "none"} if c.rope().get("rope_theta") is None else rope(c, float32="all")
 
 
 CONFIG: Table = {
@@ -28,4 +28,4 @@ CONFIG: Table = {
     "ffn": gated(),
 }
 
-FAMILY = Family("olmo_hybrid", config=CONFIG)
+FAMILY = Family("olmo_hybrid", tier="hybrid", config=CONFIG)

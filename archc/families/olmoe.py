@@ -2,7 +2,7 @@
 
 from archc.families import llama
 from archc.families.base import Family, Key, Table
-from archc.families.common import head_dim, moe, without
+from archc.families.common import ROUTED_EXPERTS, head_dim, moe, without
 
 EXPERTS = moe({"score": "softmax", "renormalize": Key("norm_topk_prob")}, width=Key("intermediate_size"))
 CONFIG: Table = {
@@ -13,4 +13,9 @@ CONFIG: Table = {
     "ffn": EXPERTS,
 }
 
-FAMILY = Family("olmoe", config=CONFIG)
+FAMILY = Family(
+    "olmoe",
+    llama.ENDS + llama.ATTENTION + llama.QK_NORM + llama.PRE_NORMS + ROUTED_EXPERTS,
+    tier="mixture",
+    config=CONFIG,
+)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from archc.families import gpt2
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Module, Table
 
 # Of its own table of activations, in which gelu is the form with tanh.
 _ACTIVATIONS = {"relu": "relu", "silu": "silu", "gelu": "gelu_tanh", "swish": "silu"}
@@ -25,4 +25,21 @@ CONFIG: Table = {
     "ffn.width": lambda c: 4 * c.n_embd,
 }
 
-FAMILY = Family("openai-gpt", config=CONFIG)
+ENDS = (
+    Module("transformer.tokens_embed", ("embedding",)),
+    Module("transformer.positions_embed", ("position_embedding",)),
+    Module("lm_head", ("head",)),
+)
+POST_NORMS = (
+    Module("transformer.h.N.ln_1", ("layers.N.attention_post_norm",)),
+    Module("transformer.h.N.ln_2", ("layers.N.ffn_post_norm",)),
+)
+
+FAMILY = Family(
+    "openai-gpt",
+    ENDS + POST_NORMS + gpt2.TRANSPOSED,
+    optional_prefix="transformer.",
+    ignored=("transformer.h.N.attn.bias",),
+    tier="dense",
+    config=CONFIG,
+)

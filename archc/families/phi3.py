@@ -4,12 +4,14 @@ from archc.families import llama, mistral
 from archc.families.base import Family, Key, Module, Table
 from archc.families.common import head_dim, partial_rope
 
-FUSED = (
+FUSED_ATTENTION = (
     Module(
         "model.layers.N.self_attn.qkv_proj",
         ("layers.N.attention.q", "layers.N.attention.k", "layers.N.attention.v"),
     ),
     Module("model.layers.N.self_attn.o_proj", ("layers.N.attention.o",)),
+)
+FUSED_FFN = (
     Module("model.layers.N.mlp.gate_up_proj", ("layers.N.ffn.gate", "layers.N.ffn.up")),
     Module("model.layers.N.mlp.down_proj", ("layers.N.ffn.down",)),
 )
@@ -25,5 +27,10 @@ CONFIG: Table = {
 }
 
 FAMILY = Family(
-    "phi3", llama.ENDS + FUSED + llama.PRE_NORMS, ignored=llama.OLD_BUFFERS, config=CONFIG, inverse=mistral.INVERSE
+    "phi3",
+    llama.ENDS + FUSED_ATTENTION + llama.PRE_NORMS + FUSED_FFN,
+    ignored=llama.OLD_BUFFERS,
+    tier="dense",
+    config=CONFIG,
+    inverse=mistral.INVERSE,
 )

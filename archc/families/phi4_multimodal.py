@@ -3,4 +3,4 @@
 from archc.families import phi3
 from archc.families.base import Family
 
-FAMILY = Family("phi4_multimodal", config=phi3.CONFIG, beside="its encoders of images and sounds")
+FAMILY = Family("phi4_multimodal", tier="dense", config=phi3.CONFIG, beside="its encoders of images and sounds")

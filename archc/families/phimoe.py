@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from archc.families import llama, mistral
-from archc.families.base import Family, Key, Table
+from archc.families import llama, mistral, mixtral
+from archc.families.base import Family, Inverse, Key, Table
 from archc.families.common import head_dim, layernorm, moe, rope, without
 
 ROUTER: Table = {
@@ -17,18 +17,28 @@ EXPERTS = moe(ROUTER, experts=Key("num_local_experts"), top_k=2, width=Key("inte
 
 
 def position(c: Any) -> Any:
-    """Rotary positions; where they are scaled, cosines and sines are multiplied by the two mscales."""
+    """Rotary positions; where they are scaled, cosines and sines are multiplied by the two mscales.
+
+    The class works its frequencies out anew for every input, and never for a long one: long_factor is not read.
+    """
     section = rope(c)
     scaling = section["scaling"](c)
     if scaling is None:
         return section
-    return {**section, "scaling": {**scaling, "attention_factor": lambda c: float(c.rope()["short_mscale"])}}
+    own: Table = {"attention_factor": lambda c: float(c.rope()["short_mscale"])}
+    if scaling["kind"] == "longrope":
+        own = {**own, "long_attention_factor": _long_mscale, "long_factors": scaling["short_factors"]}
+    return {**section, "scaling": {**scaling, **own}}
+
+
+def _long_mscale(c: Any) -> float | None:
+    short, long = c.rope().get("short_mscale"), c.rope().get("long_mscale")
+    return None if short == long else float(long)
 
 
 def undeclared(c: Any) -> list[str] | None:
-    """Two mscales that differ, where there is a field for one."""
-    short, long = c.rope().get("short_mscale"), c.rope().get("long_mscale")
-    if short == long:
+    """Two mscales that differ, where the scaling has a field for one."""
+    if c.rope().get("rope_type") == "longrope" or (long := _long_mscale(c)) is None:
         return None
     return [f"cosines and sines are multiplied by {long:g} for inputs beyond the original context"]
 
@@ -45,4 +55,24 @@ CONFIG: Table = {
     "undeclared": undeclared,
 }
 
-FAMILY = Family("phimoe", config=CONFIG)
+
+def _rope_parameters(o: Any) -> dict[str, Any] | None:
+    """Those of longrope; the table for long inputs, which is not read, is the other one again."""
+    if o.first("position.scaling.kind") != "longrope":
+        return None
+    factors = list(o.first("position.scaling.short_factors"))
+    short = o.first("position.scaling.attention_factor")
+    return {
+        "rope_type": "longrope",
+        "rope_theta": o.first("position.base"),
+        "original_max_position_embeddings": o.first("position.scaling.original_context"),
+        "short_factor": factors,
+        "long_factor": factors,
+        "short_mscale": short,
+        "long_mscale": o.first("position.scaling.long_attention_factor") or short,
+    }
+
+
+INVERSE: Inverse = {"rope_parameters": _rope_parameters}
+
+FAMILY = Family("phimoe", mixtral.FAMILY.rules, tier="mixture", config=CONFIG, inverse=INVERSE)

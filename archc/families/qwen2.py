@@ -12,4 +12,4 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("qwen2", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, config=CONFIG)
+FAMILY = Family("qwen2", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, tier="dense", config=CONFIG)

@@ -3,8 +3,13 @@
 from typing import Any
 
 from archc.families import qwen2, qwen3_moe
-from archc.families.base import Family, Key, Table
-from archc.families.common import gated, moe, qkvo, without
+from archc.families.base import Family, Key, Module, Table
+from archc.families.common import ROUTED_EXPERTS, gated, moe, qkvo, shared_ffn, without
+
+GATED_SHARED = (
+    *shared_ffn("mlp.shared_expert"),
+    Module("model.layers.N.mlp.shared_expert_gate", ("layers.N.ffn.shared_gate",)),
+)
 
 EXPERTS = moe(
     {"score": "softmax", "renormalize": Key("norm_topk_prob")},
@@ -23,4 +28,4 @@ CONFIG: Table = {
     "ffn": ffn,
 }
 
-FAMILY = Family("qwen2_moe", config=CONFIG)
+FAMILY = Family("qwen2_moe", qwen2.FAMILY.rules + ROUTED_EXPERTS + GATED_SHARED, tier="mixture", config=CONFIG)

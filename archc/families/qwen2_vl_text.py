@@ -5,4 +5,4 @@ from archc.families.base import Family
 
 CONFIG = {**qwen2.CONFIG, "attention.head_dim": None}
 
-FAMILY = Family("qwen2_vl_text", config=CONFIG)
+FAMILY = Family("qwen2_vl_text", tier="dense", config=CONFIG)

@@ -12,4 +12,4 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("qwen3", llama.FAMILY.rules + llama.QK_NORM, config=CONFIG)
+FAMILY = Family("qwen3", llama.FAMILY.rules + llama.QK_NORM, tier="dense", config=CONFIG)

@@ -8,4 +8,4 @@ CONFIG: Table = {
     "ffn": {**qwen2_moe.EXPERTS, "router": {"score": "softmax", "renormalize": True}},
 }
 
-FAMILY = Family("qwen3_5_moe_text", config=CONFIG)
+FAMILY = Family("qwen3_5_moe_text", tier="hybrid", config=CONFIG)

@@ -9,4 +9,4 @@ from archc.families.common import gated
 
 CONFIG: Table = {**qwen3_next.CONFIG, "ffn": gated()}
 
-FAMILY = Family("qwen3_5_text", config=CONFIG)
+FAMILY = Family("qwen3_5_text", tier="hybrid", config=CONFIG)

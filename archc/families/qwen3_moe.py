@@ -3,15 +3,8 @@
 from typing import Any
 
 from archc.families import qwen3
-from archc.families.base import Family, Key, Module, PerExpert, Table
-from archc.families.common import gated, moe, without
-
-EXPERTS = (
-    Module("model.layers.N.mlp.gate", ("layers.N.ffn.router",)),
-    PerExpert("model.layers.N.mlp.experts.E.gate_proj.weight", ("layers.N.ffn.gate",)),
-    PerExpert("model.layers.N.mlp.experts.E.up_proj.weight", ("layers.N.ffn.up",)),
-    PerExpert("model.layers.N.mlp.experts.E.down_proj.weight", ("layers.N.ffn.down",)),
-)
+from archc.families.base import Family, Key, Table
+from archc.families.common import ROUTED_EXPERTS, gated, moe, without
 
 
 def has_experts(c: Any) -> bool:
@@ -28,4 +21,4 @@ def ffn(c: Any) -> Table:
 
 CONFIG: Table = {**without(qwen3.CONFIG, "ffn"), "attention.window": Key("sliding_window"), "ffn": ffn}
 
-FAMILY = Family("qwen3_moe", qwen3.FAMILY.rules + EXPERTS, config=CONFIG)
+FAMILY = Family("qwen3_moe", qwen3.FAMILY.rules + ROUTED_EXPERTS, tier="mixture", config=CONFIG)

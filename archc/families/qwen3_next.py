@@ -39,4 +39,4 @@ CONFIG: Table = {
     "ffn": qwen2_moe.ffn,
 }
 
-FAMILY = Family("qwen3_next", config=CONFIG)
+FAMILY = Family("qwen3_next", tier="hybrid", config=CONFIG)

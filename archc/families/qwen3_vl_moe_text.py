@@ -14,4 +14,4 @@ def _ffn(c: Any) -> Table:
     return section
 
 
-FAMILY = Family("qwen3_vl_moe_text", config={**qwen3_moe.CONFIG, "attention.window": None, "ffn": _ffn})
+FAMILY = Family("qwen3_vl_moe_text", tier="mixture", config={**qwen3_moe.CONFIG, "attention.window": None, "ffn": _ffn})

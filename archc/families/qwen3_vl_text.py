@@ -4,4 +4,4 @@ models/qwen3_vl/modeling_qwen3_vl.py)."""
 from archc.families import qwen3
 from archc.families.base import Family
 
-FAMILY = Family("qwen3_vl_text", config={**qwen3.CONFIG, "attention.window": None})
+FAMILY = Family("qwen3_vl_text", tier="dense", config={**qwen3.CONFIG, "attention.window": None})

@@ -75,4 +75,4 @@ INVERSE: Inverse = {
     "ple_layer_ids": lambda o: [i for i, kind in enumerate(o.column("mixer.kind"), 1) if kind == "ngram"],
 }
 
-FAMILY = Family("qwen4_exp_text", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("qwen4_exp_text", tier="exotic", config=CONFIG, inverse=INVERSE)

@@ -54,4 +54,4 @@ def _block_types(o: Any) -> list[str]:
     return ["attention" if heads else "recurrent" for heads in o.column("attention.heads")]
 
 
-FAMILY = Family("recurrent_gemma", config=CONFIG, inverse={"block_types": _block_types})
+FAMILY = Family("recurrent_gemma", tier="hybrid", config=CONFIG, inverse={"block_types": _block_types})

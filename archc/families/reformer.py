@@ -95,4 +95,4 @@ INVERSE: Inverse = {
     "axial_pos_embds_dim": _widths,
 }
 
-FAMILY = Family("reformer", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("reformer", tier="exotic", config=CONFIG, inverse=INVERSE)

@@ -35,4 +35,4 @@ def _rescale_every(o: Any) -> int:
     return int(found[1]) if found else 0
 
 
-FAMILY = Family("rwkv", config=CONFIG, inverse={"rescale_every": _rescale_every})
+FAMILY = Family("rwkv", tier="hybrid", config=CONFIG, inverse={"rescale_every": _rescale_every})

@@ -3,4 +3,4 @@
 from archc.families import deepseek_v3
 from archc.families.base import Family
 
-FAMILY = Family("sarvam_mla", config=deepseek_v3.CONFIG)
+FAMILY = Family("sarvam_mla", deepseek_v3.RULES, tier="latent", config=deepseek_v3.CONFIG)

@@ -9,4 +9,4 @@ CONFIG: Table = {
     "attention.bias": lambda c: qkvo(c.attention_bias, c.attention_bias, c.attention_bias, c.attention_out_bias),
 }
 
-FAMILY = Family("seed_oss", config=CONFIG)
+FAMILY = Family("seed_oss", llama.FAMILY.rules, tier="dense", config=CONFIG)

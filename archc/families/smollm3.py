@@ -11,4 +11,4 @@ CONFIG: Table = {
     "attention.window": window,
 }
 
-FAMILY = Family("smollm3", config=CONFIG)
+FAMILY = Family("smollm3", llama.FAMILY.rules, tier="dense", config=CONFIG)

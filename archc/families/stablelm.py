@@ -1,8 +1,13 @@
 """stablelm: layer norms, one for each head of queries and keys (transformers 5.24, models/stablelm)."""
 
 from archc.families import llama
-from archc.families.base import Family, Key, Table
+from archc.families.base import Family, Key, Parameter, Table
 from archc.families.common import layernorm, partial_rope, qkvo
+
+QK_NORM = (
+    Parameter("model.layers.N.self_attn.q_layernorm.norms.E.weight", ("layers.N.attention.q_norm.weight",)),
+    Parameter("model.layers.N.self_attn.k_layernorm.norms.E.weight", ("layers.N.attention.k_norm.weight",)),
+)
 
 CONFIG: Table = {
     **llama.CONFIG,
@@ -15,4 +20,4 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("stablelm", config=CONFIG)
+FAMILY = Family("stablelm", llama.FAMILY.rules + llama.PARALLEL_NORM + QK_NORM, tier="dense", config=CONFIG)

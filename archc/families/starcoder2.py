@@ -1,8 +1,13 @@
 """starcoder2: layer norms, a plain feed-forward (transformers 5.24, models/starcoder2/modeling_starcoder2.py)."""
 
-from archc.families import mistral
-from archc.families.base import Family, Key, Table
+from archc.families import llama, mistral
+from archc.families.base import Family, Key, Module, Table
 from archc.families.common import layernorm, qkvo
+
+FFN = (
+    Module("model.layers.N.mlp.c_fc", ("layers.N.ffn.up",)),
+    Module("model.layers.N.mlp.c_proj", ("layers.N.ffn.down",)),
+)
 
 CONFIG: Table = {
     **mistral.CONFIG,
@@ -12,4 +17,4 @@ CONFIG: Table = {
     "ffn.bias": Key("use_bias"),
 }
 
-FAMILY = Family("starcoder2", config=CONFIG)
+FAMILY = Family("starcoder2", llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + FFN, tier="dense", config=CONFIG)

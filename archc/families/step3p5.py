@@ -56,4 +56,4 @@ CONFIG: Table = {
     "undeclared": lambda c: ["queries see later positions too"] if c.use_bidirectional_attention else None,
 }
 
-FAMILY = Family("step3p5", config=CONFIG)
+FAMILY = Family("step3p5", tier="mixture", config=CONFIG)

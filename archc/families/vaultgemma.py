@@ -5,4 +5,4 @@ from archc.families.base import Family, Table
 
 CONFIG: Table = {**gemma2.CONFIG, "norm.placement": "pre", "undeclared": None}
 
-FAMILY = Family("vaultgemma", config=CONFIG)
+FAMILY = Family("vaultgemma", gemma2.FAMILY.rules, tier="twisted", config=CONFIG)

@@ -6,7 +6,7 @@ Sines and cosines, where the config asks for them, stand in the same stored tabl
 from itertools import accumulate, pairwise
 from typing import Any
 
-from archc.families.base import Family, Inverse, Key, Table
+from archc.families.base import Family, Inverse, Key, Module, Parameter, Table
 from archc.families.common import layernorm
 
 
@@ -59,4 +59,27 @@ INVERSE: Inverse = {
     "asm_div_value": lambda o: o.header.get("logits.adaptive.division"),
 }
 
-FAMILY = Family("xlm", config=CONFIG, inverse=INVERSE)
+ENDS = (
+    Module("transformer.embeddings", ("embedding",)),
+    Module("transformer.position_embeddings", ("position_embedding",)),
+    Module("transformer.lang_embeddings", ("segment_embedding",)),
+    Module("transformer.layer_norm_emb", ("embedding_norm",)),
+    Module("pred_layer.proj", ("head",)),
+    Module("pred_layer.proj.head", ("frequent",)),
+    Parameter("pred_layer.proj.tail.N.0.weight", ("clusters.N.down.weight",)),
+    Parameter("pred_layer.proj.tail.N.1.weight", ("clusters.N.up.weight",)),
+)
+LAYERS = (
+    Module("transformer.attentions.N.q_lin", ("layers.N.attention.q",)),
+    Module("transformer.attentions.N.k_lin", ("layers.N.attention.k",)),
+    Module("transformer.attentions.N.v_lin", ("layers.N.attention.v",)),
+    Module("transformer.attentions.N.out_lin", ("layers.N.attention.o",)),
+    Module("transformer.layer_norm1.N", ("layers.N.attention_post_norm",)),
+    Module("transformer.ffns.N.lin1", ("layers.N.ffn.up",)),
+    Module("transformer.ffns.N.lin2", ("layers.N.ffn.down",)),
+    Module("transformer.layer_norm2.N", ("layers.N.ffn_post_norm",)),
+)
+
+FAMILY = Family(
+    "xlm", ENDS + LAYERS, ignored=("transformer.position_ids",), tier="twisted", config=CONFIG, inverse=INVERSE
+)

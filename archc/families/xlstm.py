@@ -31,6 +31,7 @@ CONFIG: Table = {
     "context": 8192,  # no key states it: Beck et al. (2025) trained xLSTM 7B at this length
     "embedding.tied": False,  # the class ties nothing, whatever tie_word_embeddings says
     "logits.softcap": lambda c: c.output_logit_soft_cap and float(c.output_logit_soft_cap),
+    "logits.float32": True,
     "layers": Key("num_blocks"),
     "norm.kind": "rmsnorm",
     "norm.eps": Key("norm_eps"),
@@ -63,4 +64,4 @@ INVERSE: Inverse = {
     "ffn_proj_factor": lambda o: (o.first("ffn.width") - _step(o) / 2 + 1) / o.header["hidden_size"],
 }
 
-FAMILY = Family("xlstm", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("xlstm", tier="hybrid", config=CONFIG, inverse=INVERSE)

@@ -54,4 +54,4 @@ CONFIG: Table = {
     "block": block,
 }
 
-FAMILY = Family("zamba", config=CONFIG)
+FAMILY = Family("zamba", tier="hybrid", config=CONFIG)

@@ -55,4 +55,4 @@ def _mem_blocks(o: Any) -> int:
 
 INVERSE: Inverse = {"num_mem_blocks": _mem_blocks, "mamba_expand": mamba2.expansion}
 
-FAMILY = Family("zamba2", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("zamba2", tier="hybrid", config=CONFIG, inverse=INVERSE)

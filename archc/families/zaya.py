@@ -33,4 +33,4 @@ CONFIG: Table = {
     "residual.float32": True,
 }
 
-FAMILY = Family("zaya", config=CONFIG)
+FAMILY = Family("zaya", tier="exotic", config=CONFIG)

@@ -25,8 +25,8 @@ class AdaptiveFields(Fields, frozen=True, kw_only=True):
     ]
 
     def tensors(self, hidden_size: int, bias: bool) -> Iterator[Tensor]:
-        """The head, with a bias if asked for, and two layers for each cluster."""
-        yield from linear("head", self.frequent + len(self.clusters), hidden_size, bias, "head")
+        """What scores frequent tokens and clusters, with a bias if asked for, and two layers for each cluster."""
+        yield from linear("frequent", self.frequent + len(self.clusters), hidden_size, bias, "head")
         for index, tokens in enumerate(self.clusters):
             width = hidden_size // self.division ** (index + 1)
             yield from linear(f"clusters.{index}.down", width, hidden_size, False, "head")

@@ -12,7 +12,6 @@ from archc.parts.attention_sections import (
     Grouping,
     HeadGateFields,
     Kv,
-    NormedOver,
     Projection,
     QueryScaleFields,
     Sinks,
@@ -21,7 +20,7 @@ from archc.parts.base import Heads, Keys, MixerPart, Tensor, linear
 from archc.parts.caches import Cache, ChunkedCache, CopiedCache, FullCache, MaskedCache, SlidingCache
 from archc.parts.indexer import INDEX_CONVENTION, Indexer
 from archc.parts.norm import Norm
-from archc.parts.position import Rope
+from archc.parts.position import AlibiFields, Rope
 
 
 class Attention(MixerPart, frozen=True):
@@ -43,10 +42,10 @@ class Attention(MixerPart, frozen=True):
     softcap: float | None
     q_norm: Norm | None
     k_norm: Norm | None
-    qk_norm_over: NormedOver
+    qk_norm_over: Literal["head", "width"]
     qk_norm_order: Literal["before_rope", "after_rope"]
     rope: Rope | None
-    v_norm: bool
+    v_norm: Norm | None
     clip: float | None
     values: Literal["projected", "keys"]
     value_scale: float | None
@@ -63,13 +62,12 @@ class Attention(MixerPart, frozen=True):
     kv_conv: KvConvFields | None
     query_scale: QueryScaleFields | None
     query_factor: float | None
-    differential: bool
     dynamic_mask: DynamicMaskFields | None
     indexer: Indexer | None
     copies: int
     """How often the reference's cache stores a key/value head."""
-    alibi: float | None
-    """The exponent of the last head's slope, where logits fall with distance."""
+    alibi: AlibiFields | None
+    """How logits fall with distance."""
     bucket_biases: int
     """Learned biases of a head, for buckets of distances."""
 
@@ -80,10 +78,6 @@ class Attention(MixerPart, frozen=True):
     def conventions(self) -> tuple[str, ...]:
         """What the arithmetic counts, where the reference does more."""
         found = []
-        if self.differential:
-            found.append(
-                "differential attention: scores are counted once, and weigh the values of both heads of a pair"
-            )
         if self.dynamic_mask:
             found.append("a dynamic mask: only the keys that it keeps are counted")
         if self.indexer:
@@ -101,6 +95,12 @@ class Attention(MixerPart, frozen=True):
     def head_norms(self) -> tuple[Norm, ...]:
         """The norms of its queries and keys."""
         return tuple(norm for norm in (self.q_norm, self.k_norm) if norm)
+
+    @property
+    def norms(self) -> dict[str, Norm]:
+        """What it norms beside its input, by the names of the modules."""
+        found = {"q_norm": self.q_norm, "k_norm": self.k_norm, "v_norm": self.v_norm, "output_norm": self.output_norm}
+        return {name: norm for name, norm in found.items() if norm}
 
     @property
     def bounded_logits(self) -> bool:
@@ -131,38 +131,25 @@ class Attention(MixerPart, frozen=True):
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
         unusual = {
-            "value_dim": self.value_dim != self.head_dim,
-            "chunk": self.chunk is not None,
-            "qk_norm.over": self.qk_norm_over == "each_head",
-            "v_norm": self.v_norm,
-            "clip": self.clip is not None,
-            "values": self.values != "projected",
-            "value_scale": self.value_scale is not None,
+            "window with attention.chunk": self.window is not None and self.chunk is not None,
+            "softcap with position.kind: alibi": self.softcap is not None and self.alibi is not None,
             "kv": self.kv != "own",
-            "sinks": self.sinks != "none",
-            "gate": self.gate is not None,
-            "output_norm": self.output_norm is not None,
-            "factors": self.factors is not None,
+            "sinks: projected": self.sinks == "projected",
+            "gate.factor": self.gate is not None and self.gate.factor is not None,
             "adapter_rank": self.adapter_rank is not None,
             "length_limit": self.length_limit is not None,
             "inputs": self.input_norm is not None,
             "distance_bias": self.distance_bias is not None,
             "kv_conv": self.kv_conv is not None,
-            "query_scale": self.query_scale is not None,
             "query_factor": self.query_factor is not None,
-            "differential": self.differential,
-            "dynamic_mask": self.dynamic_mask is not None,
             "indexer": self.indexer is not None,
         }
         found = [f"attention.{name}" for name, is_so in unusual.items() if is_so]
-        if self.alibi is not None:
-            found.append("position.kind: alibi")
         if self.bucket_biases:
             found.append("position.kind: buckets")
         return (
             *found,
-            *(name for norm in self.head_norms for name in norm.ungenerated()),
-            *(self.rope.ungenerated() if self.rope else ()),
+            *(name for norm in self.norms.values() for name in norm.ungenerated()),
         )
 
     @property
@@ -200,12 +187,9 @@ class Attention(MixerPart, frozen=True):
         tensors: list[Tensor] = []
         for name, (out, into) in self.projections.items():
             tensors += linear(name, out, into, name in self.biased, "attention")
-        norms = (("q_norm", self.q_norm), ("k_norm", self.k_norm), ("output_norm", self.output_norm))
-        for norm_name, norm in norms:
-            tensors += norm.tensors(norm_name) if norm else ()
+        for owner, norm in self.norms.items():
+            tensors += norm.tensors(owner)
         tensors += (*self._of_positions(), *self._of_inputs(), *self._of_output())
-        if self.differential:
-            tensors += (Tensor(f"lambda_{name}", (self.head_dim,), "attention") for name in ("q1", "k1", "q2", "k2"))
         if self.dynamic_mask:
             tensors.append(Tensor("mask_strength", (self.kv_heads,), "attention"))
             tensors += linear("mask", self.kv_heads, self.v_width, self.dynamic_mask.bias, "attention")
@@ -285,13 +269,14 @@ class Attention(MixerPart, frozen=True):
         beside += self.kv_conv.linear_flops(self.kv_heads, self.head_dim, self.input_size) if self.kv_conv else 0
         return 2 * weights + beside
 
-    def mixing_flops(self, keys: Keys) -> float:
-        """Scores and weighted values: 2 × heads × (head_dim + value_dim) per key. Softmax and mask are left out.
+    @property
+    def weighed_width(self) -> int:
+        """Channels of all the values that heads weigh."""
+        return self.o_width
 
-        Differential attention weighs two value heads by each map: 2 × heads × (head_dim + 2·value_dim).
-        """
+    def mixing_flops(self, keys: Keys) -> float:
+        """Scores and weighted values: 2 × heads × (head_dim + value_dim) per key. Softmax and mask are left out."""
         bounds = [self.window, self.dynamic_mask and self.dynamic_mask.keep, self.indexer and self.indexer.chosen]
         seen = min((bound for bound in bounds if bound), default=None)
-        weighed = 2 * self.o_width if self.differential else self.o_width
         index = self.indexer.mixing_flops(keys) if self.indexer else 0
-        return 2 * (self.q_width + weighed) * keys(seen, self.chunk) + index
+        return 2 * (self.q_width + self.weighed_width) * keys(seen, self.chunk) + index

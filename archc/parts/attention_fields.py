@@ -23,7 +23,9 @@ from archc.parts.attention_sections import (
     Sinks,
 )
 from archc.parts.base import Finding, PartFields, Positive, Settled, Size, Surroundings
+from archc.parts.differential import DifferentialAttention
 from archc.parts.indexer import IndexerFields
+from archc.parts.norm import Norm, NormFields
 from archc.parts.position import AlibiFields, BucketFields
 
 
@@ -76,7 +78,10 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
     ] = None
     qk_norm: Annotated[QKNormFields | None, Meta(description="A norm on queries and keys.")] = None
     v_norm: Annotated[bool, Meta(description="Whether values pass through an rmsnorm without weight.")] = False
-    clip: Annotated[Positive | None, Meta(description="Queries, keys and values are clamped to ± this.")] = None
+    clip: Annotated[
+        Positive | None,
+        Meta(description="Queries, keys and values are clamped to ± this, behind any norm, and before they rotate."),
+    ] = None
     values: Annotated[
         Literal["projected", "keys"],
         Meta(description="keys: values are the keys, before their norm and rotation; nothing is projected."),
@@ -169,6 +174,13 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
                 "choose an even number",
             )
         head_dim = self._head_dim_in(around.hidden_size)
+        if self.values == "keys" and head_dim is not None and self.value_dim not in (None, head_dim):
+            yield Finding(
+                "E201",
+                ("attention", "value_dim"),
+                f"values are keys, which have {head_dim} channels, not {self.value_dim}",
+                "leave value_dim out",
+            )
         if head_dim is not None and around.position is not None:
             yield from around.position.check(replace(around, head_dim=head_dim))
         elif head_dim is None and around.hidden_size is not None:
@@ -185,14 +197,14 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
         assert head_dim is not None  # E203
         biased: tuple[Projection, ...]
         biased = {"none": (), "all": PROJECTIONS}[self.bias] if isinstance(self.bias, str) else self.bias
-        qk = self.qk_norm
-        return Attention(
+        qk, value_dim = self.qk_norm, self.value_dim or head_dim
+        attention = Attention(
             hidden_size=around.hidden_size,
             input_size=around.input_size,
             heads=heads,
             kv_heads=kv_heads,
             head_dim=head_dim,
-            value_dim=self.value_dim or head_dim,
+            value_dim=value_dim,
             grouping=self.grouping,
             biased=tuple(projection for projection in PROJECTIONS if projection in biased),
             scale=self.scale or head_dim**-0.5,
@@ -202,20 +214,20 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
             softcap=self.softcap,
             q_norm=qk.over_heads(around.norm, heads, head_dim) if qk else None,
             k_norm=qk.over_heads(around.norm, kv_heads, head_dim) if qk and self.kv != "reused" else None,
-            qk_norm_over=qk.over if qk else "head",
+            qk_norm_over="width" if qk and qk.over == "width" else "head",
             qk_norm_order=qk.order if qk else "before_rope",
             rope=around.position.build(head_dim, around.context) if around.position else None,
-            alibi=around.position.max_bias if isinstance(around.position, AlibiFields) else None,
+            alibi=around.position if isinstance(around.position, AlibiFields) else None,
             bucket_biases=around.position.rows if isinstance(around.position, BucketFields) else 0,
-            v_norm=self.v_norm,
+            v_norm=self._v_norm(around.norm, value_dim),
             clip=self.clip,
             values=self.values,
             value_scale=self.value_scale,
             kv=self.kv,
             sinks=self.sinks,
             gate=self.gate,
-            output_norm=around.norm.build(heads * (self.value_dim or head_dim)) if self.output_norm else None,
-            factors=self.factors,
+            output_norm=around.norm.build(heads * value_dim) if self.output_norm else None,
+            factors=self.factors if self.factors != AttentionFactorFields() else None,
             adapter_rank=self.adapter_rank,
             length_limit=self.length_limit,
             input_norm=around.norm.build(around.input_size) if self.inputs == "three" else None,
@@ -223,11 +235,16 @@ class AttentionFields(PartFields, frozen=True, kw_only=True):
             kv_conv=self.kv_conv,
             query_scale=self.query_scale,
             query_factor=self.query_factor,
-            differential=self.differential,
             dynamic_mask=self.dynamic_mask,
             indexer=self.indexer.build(around, around.input_size) if self.indexer else None,
             copies=heads // kv_heads if self.reference_heads == "heads" else 1,
         )
+        return DifferentialAttention.of(attention, around.norm) if self.differential else attention
+
+    def _v_norm(self, norm: NormFields, value_dim: int) -> Norm | None:
+        """The norm of values that are made here."""
+        made = self.v_norm and self.kv != "reused"
+        return Norm("rmsnorm", value_dim, norm.eps, "none", bias=False) if made else None
 
     def _head_dim_in(self, hidden_size: int | None) -> int | None:
         """Channels of a head, where they can be known."""

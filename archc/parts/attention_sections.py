@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from archc.parts.base import Fields, Positive, Size
 from archc.parts.norm import InnerNormFields, Norm, NormFields
@@ -12,7 +13,6 @@ from archc.parts.norm import InnerNormFields, Norm, NormFields
 Projection = Literal["q", "k", "v", "o"]
 PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
 Grouping = Literal["interleaved", "tiled"]
-NormedOver = Literal["head", "each_head", "width"]
 Sinks = Literal["none", "column", "sigmoid", "projected"]
 Kv = Literal["own", "reused", "not_kept"]
 
@@ -47,7 +47,7 @@ class QKNormFields(InnerNormFields, frozen=True, kw_only=True):
     """`attention.qk_norm`: a norm on queries and keys. What it does not state, it takes from `norm`."""
 
     over: Annotated[
-        NormedOver,
+        Literal["head", "each_head", "width"],
         Meta(
             description="head: each head's channels alone, all heads with the same weight; each_head: the same with a "
             "weight for each head; width: all heads of the projection together."
@@ -60,7 +60,10 @@ class QKNormFields(InnerNormFields, frozen=True, kw_only=True):
 
     def over_heads(self, norm: NormFields, heads: int, head_dim: int) -> Norm:
         """The norm of `heads` heads of `head_dim` channels; what the fields leave open is as in `norm`."""
-        return self.build(norm, head_dim if self.over == "head" else heads * head_dim)
+        if self.over == "width":
+            return self.build(norm, heads * head_dim)
+        found = self.build(norm, head_dim)
+        return replace(found, heads=heads) if self.over == "each_head" and found.stores else found
 
 
 class QueryScaleFields(Fields, frozen=True, kw_only=True):
@@ -79,6 +82,13 @@ class QueryScaleFields(Fields, frozen=True, kw_only=True):
     strength: Annotated[Positive, Meta(description="How fast queries grow.")]
     length: Annotated[Size, Meta(description="Positions per step, or at which growth begins.")]
     first: Annotated[Literal[0, 1], Meta(description="Number of the first position.")] = 0
+    counts: Annotated[
+        Literal["positions", "columns"],
+        Meta(
+            description="What n numbers: positions; or columns of the input and the cache, padding included, whatever "
+            "positions are given."
+        ),
+    ] = "positions"
 
 
 class DynamicMaskFields(Fields, frozen=True, kw_only=True):

@@ -26,6 +26,11 @@ class Cache(Struct, frozen=True):
         raise NotImplementedError
 
     @property
+    def reference_window(self) -> int | None:
+        """The window by which transformers drops rows of it; None where it keeps all."""
+        return None
+
+    @property
     def growth(self) -> Fraction:
         """Elements that one more token costs for good."""
         return Fraction(0)
@@ -105,6 +110,10 @@ class SlidingCache(Cache, frozen=True):
     kind = "sliding"
 
     @property
+    def reference_window(self) -> int | None:
+        return self.window
+
+    @property
     def window_growth(self) -> int:
         return self.elements
 
@@ -126,6 +135,10 @@ class MaskedCache(SlidingCache, frozen=True):
 
     Transformers hides what has left the window behind the mask, and keeps it.
     """
+
+    @property
+    def reference_window(self) -> None:
+        return None
 
     def reference_held(self, context: int) -> int:
         return self.elements * context
@@ -254,6 +267,10 @@ class CopiedCache(Cache, frozen=True):
 
     one: Cache
     times: int
+
+    @property
+    def reference_window(self) -> int | None:
+        return self.one.reference_window
 
     @property
     def kind(self) -> str:

@@ -9,10 +9,13 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from archc.parts.adaptive import AdaptiveFields
-from archc.parts.base import Fields, Positive, Size, Tensor, linear
+from archc.parts.base import Fields, Finding, Positive, Size, Tensor, linear
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.norm import Norm, NormFields
 from archc.parts.per_layer import PerLayer, PerLayerFields
+from archc.parts.position import SinusoidEnd, SinusoidLayout
+
+Scaled = Literal["logits", "input"]
 
 
 class EmbeddingFields(Fields, frozen=True, kw_only=True):
@@ -23,7 +26,9 @@ class EmbeddingFields(Fields, frozen=True, kw_only=True):
         Positive | Literal["sqrt(hidden_size)"] | None,
         Meta(description="Multiplies the embedded tokens; sqrt(hidden_size) may be written as such."),
     ] = None
-
+    scale_rounded: Annotated[
+        bool, Meta(description="Whether scale is rounded to the type of the weights before it multiplies.")
+    ] = True
     norm: Annotated[bool, Meta(description="Whether embedded tokens pass through a norm, as in norm.")] = False
     width: Annotated[
         Size | None,
@@ -52,6 +57,7 @@ class EmbeddingFields(Fields, frozen=True, kw_only=True):
             hidden_size=hidden_size,
             width=self.width or hidden_size,
             scale=scale,
+            scale_rounded=self.scale_rounded and scale is not None,
             norm=norm.build(hidden_size) if self.norm else None,
             table=positions,
             segments=self.segments or 0,
@@ -71,10 +77,16 @@ class LogitsFields(Fields, frozen=True, kw_only=True):
     """`logits:` of a spec."""
 
     scale: Annotated[Positive | None, Meta(description="Multiplies the logits.")] = None
+    scaled: Annotated[
+        Scaled, Meta(description="Where scale multiplies: the logits, or the input of the head, so that no bias is.")
+    ] = "logits"
     softcap: Annotated[
         Positive | None, Meta(description="Logits become softcap·tanh(logits / softcap), after the scale.")
     ] = None
     bias: Annotated[bool, Meta(description="Whether the head has a bias.")] = False
+    float32: Annotated[
+        bool, Meta(description="Whether logits are 32-bit numbers from the head on, before they are scaled and capped.")
+    ] = False
     learned_scale: Annotated[
         Positive | None, Meta(description="A learned number for every token, times this, multiplies its logit.")
     ] = None
@@ -94,6 +106,16 @@ class LogitsFields(Fields, frozen=True, kw_only=True):
         None
     )
 
+    def check_tokens(self, vocab_size: int) -> Iterator[Finding]:
+        """The head scores tokens that are embedded, gives logits that it has, and clusters hold every token once."""
+        scored = self.vocab_size or vocab_size
+        if scored > vocab_size:
+            yield _beyond("vocab_size", f"the head would score {scored} tokens", vocab_size, "are embedded")
+        if self.given is not None and self.given > scored:
+            yield _beyond("given", f"the logits of {self.given} tokens would be given", scored, "are scored")
+        if self.adaptive and (parts := self.adaptive.frequent + sum(self.adaptive.clusters)) != scored:
+            yield _beyond("adaptive", f"frequent tokens and clusters are {parts} tokens", scored, "are scored")
+
     def build(self, embedding: Embedding, tied: bool, norm: NormFields, ends: int) -> Head:
         """The head that the fields declare, behind `embedding`; `norm` is the model's.
 
@@ -107,6 +129,7 @@ class LogitsFields(Fields, frozen=True, kw_only=True):
             tied=tied,
             bias=self.bias,
             scale=self.scale,
+            scaled=self.scaled if self.scale is not None else "logits",
             softcap=self.softcap,
             transform=self.transform,
             transform_norm=norm.build(embedding.hidden_size) if self.transform else None,
@@ -114,7 +137,12 @@ class LogitsFields(Fields, frozen=True, kw_only=True):
             learned_scale=self.learned_scale,
             given=self.given,
             idle_bias=self.idle_bias,
+            float32=self.float32,
         )
+
+
+def _beyond(field: str, message: str, tokens: int, there: str) -> Finding:
+    return Finding("E212", ("logits", field), f"{message}, and {tokens} {there}", f"bring it in line with {tokens}")
 
 
 class Positions(Struct, frozen=True):
@@ -126,6 +154,8 @@ class Positions(Struct, frozen=True):
     """Whether the rows are parameters, and not sines and cosines."""
     axes: tuple[tuple[int, int], ...] = ()
     """Rows and channels of the tables whose rows stand side by side, where there are two."""
+    layout: SinusoidLayout = "interleaved"
+    slowest: SinusoidEnd = "open"
 
 
 class Embedding(Struct, frozen=True):
@@ -135,11 +165,18 @@ class Embedding(Struct, frozen=True):
     hidden_size: int
     width: int
     scale: float | None
+    scale_rounded: bool
+    """Whether the scale is rounded to the type of the weights before it multiplies."""
     norm: Norm | None
     table: Positions | None
     segments: int
     affine: bool = False
     per_layer: PerLayer | None = None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a matrix leads from the embedding to the stream."""
+        return self.width != self.hidden_size
 
     @property
     def positions(self) -> int | None:
@@ -149,16 +186,11 @@ class Embedding(Struct, frozen=True):
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
         found = {
-            "embedding.width": self.width != self.hidden_size,
-            "embedding.norm": self.norm is not None,
-            "embedding.segments": self.segments > 0,
-            "embedding.affine": self.affine,
             "embedding.per_layer": self.per_layer is not None,
             "position.kind: axial": self.table is not None and bool(self.table.axes),
-            "position.kind: sinusoidal": self.table is not None and not self.table.learned,
-            "position.offset": self.table is not None and self.table.learned and self.table.offset > 0,
         }
-        return tuple(name for name, unusual in found.items() if unusual)
+        own = tuple(name for name, unusual in found.items() if unusual)
+        return own + (self.norm.ungenerated() if self.norm else ())
 
     def tensors(self) -> Iterator[Tensor]:
         """The token table, the position table, and what stands between them and the first layer."""
@@ -171,7 +203,7 @@ class Embedding(Struct, frozen=True):
             yield Tensor("position_embedding.weight", (rows, self.hidden_size), "position")
         if self.segments:
             yield Tensor("segment_embedding.weight", (self.segments, self.hidden_size), "embedding")
-        if self.width != self.hidden_size:
+        if self.narrow:
             yield from linear("embedding_projection", self.hidden_size, self.width, False, "other")
         if self.norm:
             yield from self.norm.tensors("embedding_norm")
@@ -182,7 +214,7 @@ class Embedding(Struct, frozen=True):
 
     def linear_flops(self) -> int:
         """The projection to hidden_size, if there is one, and those for layers; looking up is no product."""
-        widened = 2 * self.width * self.hidden_size if self.width != self.hidden_size else 0
+        widened = 2 * self.width * self.hidden_size if self.narrow else 0
         return widened + (self.per_layer.linear_flops() if self.per_layer else 0)
 
 
@@ -204,18 +236,18 @@ class Head(Struct, frozen=True):
     learned_scale: float | None = None
     given: int | None = None
     idle_bias: bool = False
+    float32: bool = False
+    scaled: Scaled = "logits"
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a matrix leads from the stream to the head."""
+        return self.width != self.hidden_size
 
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
-        unusual = {
-            "vocab_size": self.unscored != 0,
-            "transform": self.transform is not None,
-            "adaptive": self.adaptive is not None,
-            "learned_scale": self.learned_scale is not None,
-            "given": self.given is not None,
-            "idle_bias": self.idle_bias,
-        }
-        return tuple(f"logits.{name}" for name, is_so in unusual.items() if is_so)
+        own = () if self.adaptive is None else ("logits.adaptive",)
+        return own + (self.transform_norm.ungenerated() if self.transform_norm else ())
 
     def tensors(self) -> Iterator[Tensor]:
         """What stands before it, the matrix, unless it is the embedding, and the bias."""
@@ -225,7 +257,7 @@ class Head(Struct, frozen=True):
         if self.adaptive:
             yield from self.adaptive.tensors(self.hidden_size, self.bias)
             return
-        if self.width != self.hidden_size:
+        if self.narrow:
             yield from linear("head_projection", self.width, self.hidden_size, False, "other")
         if not self.tied:
             yield Tensor("head.weight", (self.vocab_size, self.width), "head")
@@ -238,7 +270,7 @@ class Head(Struct, frozen=True):
 
     def linear_flops(self) -> int:
         """The head multiplies whether or not it is tied."""
-        before = self.width * self.hidden_size if self.width != self.hidden_size else 0
+        before = self.width * self.hidden_size if self.narrow else 0
         before += self.hidden_size**2 if self.transform else 0
         if self.adaptive:
             return 2 * (before + self.adaptive.weights(self.hidden_size))

@@ -20,7 +20,7 @@ from archc.parts.base import (
     linear,
 )
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation, FeedForward
-from archc.parts.glu import GluFields
+from archc.parts.glu import GluFields, stated
 from archc.parts.norm import Norm
 from archc.parts.router import RouterFields
 
@@ -95,8 +95,12 @@ class MoeFields(PartFields, frozen=True, kw_only=True):
     ] = "none"
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
-        """A token cannot use more experts than there are."""
+        """A token cannot use more experts than there are, and what is said of a gate needs one."""
         del around
+        shared = self.shared.glu if self.shared else None
+        for path, glu in ((("glu",), self.glu), (("shared", "glu"), shared)):
+            if glu is not None:
+                yield from glu.check_half(("ffn", *path), self.activation, self.gated)
         choices = self.experts + (self.identity.count if self.identity else 0)
         if self.top_k > choices:
             yield Finding(
@@ -106,14 +110,15 @@ class MoeFields(PartFields, frozen=True, kw_only=True):
                 f"choose top_k between 1 and {choices}",
             )
         else:
-            yield from self.router.check_choice(choices, self.top_k)
+            yield from self.router.check_choice("ffn", choices, self.top_k)
 
     def build(self, around: Settled) -> Experts:
         """The mixture that the fields declare."""
         hidden_size, shared = around.hidden_size, self.shared
         beside = None
         if shared is not None:
-            beside = FeedForward(hidden_size, shared.width, self.activation, self.gated, shared.bias, glu=shared.glu)
+            glu = stated(shared.glu)
+            beside = FeedForward(hidden_size, shared.width, self.activation, self.gated, shared.bias, glu=glu)
         return Experts(
             hidden_size=hidden_size,
             experts=self.experts,
@@ -122,8 +127,9 @@ class MoeFields(PartFields, frozen=True, kw_only=True):
             activation=self.activation,
             gated=self.gated,
             bias=self.bias,
-            glu=self.glu,
+            glu=stated(self.glu),
             router=self.router,
+            router_norm=self.router.build_norm(around),
             shared=beside,
             shared_gate=shared is not None and shared.gate == "sigmoid",
             shared_rows=shared.count if shared is not None and shared.gate == "router" else 0,
@@ -146,6 +152,7 @@ class Experts(FfnPart, frozen=True):
     bias: Literal["none", "experts", "sum"]
     glu: GluFields | None
     router: RouterFields
+    router_norm: Norm | None
     shared: FeedForward | None
     shared_gate: bool
     shared_rows: int
@@ -174,17 +181,15 @@ class Experts(FfnPart, frozen=True):
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
         unusual = {
-            "bias": self.bias != "none",
-            "glu": self.glu is not None,
             "shared.gate: router": self.shared_rows > 0,
-            "shared.combine": self.shared_average,
-            "shared.bias": self.shared is not None and self.shared.bias,
-            "shared.glu": self.shared is not None and self.shared.glu is not None,
             "identity": self.identity is not None,
             "latent": self.latent is not None,
             "norms": self.norm is not None,
         }
-        return (*(f"ffn.{name}" for name, is_so in unusual.items() if is_so), *self.router.ungenerated())
+        named = [f"ffn.{name}" for name, is_so in unusual.items() if is_so]
+        for path, glu in (("ffn.glu", self.glu), ("ffn.shared.glu", self.shared and self.shared.glu)):
+            named += glu.ungenerated(path) if glu else ()
+        return (*named, *self.router.ungenerated("ffn"))
 
     @property
     def choices(self) -> int:

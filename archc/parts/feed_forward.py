@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from archc.parts.additions import ADAPTER_DOC, GatedFactorFields, adapter
 from archc.parts.base import FfnPart, Finding, PartFields, Settled, Size, Surroundings, Tensor, linear
-from archc.parts.glu import GluFields
+from archc.parts.glu import GluFields, stated
 from archc.parts.norm import Norm
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
@@ -69,10 +69,13 @@ class GatedFields(DenseFields, frozen=True, kw_only=True):
 
     def build(self, around: Settled) -> FeedForward:
         """The feed-forward that the fields declare."""
-        return replace(super().build(around), glu=self.glu, factors=self.factors, adapter_rank=self.adapter_rank)
+        factors = None if self.factors == GatedFactorFields() else self.factors
+        return replace(super().build(around), glu=stated(self.glu), factors=factors, adapter_rank=self.adapter_rank)
 
     def check(self, around: Surroundings) -> Iterator[Finding]:
         """A gated feed-forward at 4·d is half as large again as the design it is meant to match."""
+        if self.glu is not None:
+            yield from self.glu.check_half(("ffn", "glu"), self.activation, self.gated)
         hidden_size = around.hidden_size
         if hidden_size is not None and self.width == 4 * hidden_size:
             yield Finding(
@@ -128,14 +131,10 @@ class FeedForward(FfnPart, frozen=True):
 
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
-        unusual = {
-            "activation: xielu": self.activation == "xielu",
-            "glu": self.glu is not None,
-            "factors": self.factors is not None,
-            "adapter_rank": self.adapter_rank is not None,
-            "inner_norm": self.inner_norm is not None,
-        }
-        return tuple(f"ffn.{name}" for name, is_so in unusual.items() if is_so)
+        adapter_rank = ("ffn.adapter_rank",) if self.adapter_rank is not None else ()
+        glu = self.glu.ungenerated("ffn.glu") if self.glu else ()
+        norm = self.inner_norm.ungenerated() if self.inner_norm else ()
+        return (*adapter_rank, *glu, *norm)
 
     def linear_flops(self) -> int:
         """Two operations per weight; the activation and the gate's product are left out."""

@@ -32,9 +32,10 @@ from archc.parts.base import (
 from archc.parts.caches import Cache, LatentCache, SlidingCache
 from archc.parts.indexer import INDEX_CONVENTION, Indexer, IndexerFields
 from archc.parts.norm import InnerNormFields, Norm
-from archc.parts.position import Rope, RopeFields
+from archc.parts.position import AlibiFields, BucketFields, Rope, RopeFields
 from archc.parts.scaling import YarnScaling
 
+Channels = Annotated[int, Meta(gt=0, le=2**16)]
 LatentProjection = Literal["q", "q_down", "q_up", "kv_down", "kv_up", "o"]
 
 
@@ -58,16 +59,16 @@ class LatentFields(PartFields, frozen=True, kw_only=True):
     ] = None
     kv_rank: Annotated[Size, Meta(description="Channels of the latent of keys and values. The cache grows with it.")]
     nope_dim: Annotated[
-        Size, Meta(description="Channels of a query or key that are made of the latent and never turn.")
+        Channels, Meta(description="Channels of a query or key that are made of the latent and never turn.")
     ]
     rope_dim: Annotated[
-        Size,
+        Channels,
         Meta(
             description="Channels of a query or key by which positions act. Keys share one, beside the latent in the "
             "cache."
         ),
     ]
-    value_dim: Annotated[Size, Meta(description="Channels of a value.")]
+    value_dim: Annotated[Channels, Meta(description="Channels of a value.")]
     bias: Annotated[
         Literal["none"] | Annotated[tuple[LatentProjection, ...], Meta(min_length=1)],
         Meta(
@@ -107,6 +108,13 @@ class LatentFields(PartFields, frozen=True, kw_only=True):
         """Positions fit the rotary channels, and biases and inputs name what there is."""
         if around.position is not None:
             yield from around.position.check(replace(around, head_dim=self.rope_dim))
+        if isinstance(around.position, AlibiFields | BucketFields):
+            yield Finding(
+                "E211",
+                ("position", "kind"),
+                "the scores of latent attention have no place for biases by distance",
+                "use rope, or positions that are added to the embedding",
+            )
         missing = {"q_down", "q_up"} if self.q_rank is None else {"q"}
         if odd := sorted(missing & set(self.bias if isinstance(self.bias, tuple) else ())):
             yield Finding(
@@ -168,6 +176,7 @@ class LatentAttention(MixerPart, frozen=True):
     indexer: Indexer | None
 
     kind = "mla"
+    partial = "latent.py.j2"
 
     @property
     def conventions(self) -> tuple[str, ...]:
@@ -194,6 +203,22 @@ class LatentAttention(MixerPart, frozen=True):
     def shape(self) -> Heads:
         """Every head has keys and values of its own."""
         return Heads(self.fields.heads, self.fields.heads, self.head_dim)
+
+    @property
+    def head_norms(self) -> tuple[Norm, ...]:
+        """The norms of what queries, keys and values are made of, and of the rotary key."""
+        return tuple(norm for norm in (self.q_norm, self.kv_norm, self.rope_key_norm) if norm)
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        unusual = {
+            "attention.sinks": self.fields.sinks != "none",
+            "attention.indexer": self.indexer is not None,
+        }
+        return (
+            *(name for name, is_so in unusual.items() if is_so),
+            *(name for norm in self.head_norms for name in norm.ungenerated()),
+        )
 
     @property
     def projections(self) -> dict[LatentProjection, tuple[int, int]]:

@@ -82,11 +82,19 @@ class Norm(Struct, frozen=True):
     weight: WeightConvention
     bias: bool
     gate_rank: int | None = None
+    heads: int | None = None
+    """Heads of `size` channels each, where every one has a weight and a shift of its own."""
+
+    @property
+    def stores(self) -> bool:
+        """Whether it has a weight or a shift."""
+        return self.weight != "none" or self.bias
 
     def tensors(self, name: str) -> tuple[Tensor, ...]:
-        """Weight and shift, [size] each, where the convention stores them, and the two matrices of a gate."""
+        """Weight and shift where the convention stores them, [size] or [heads, size], and two matrices of a gate."""
         stored = ["weight"] * (self.weight != "none") + ["bias"] * self.bias
-        tensors = [Tensor(f"{name}.{kind}", (self.size,), "norm") for kind in stored]
+        shape = (self.size,) if self.heads is None else (self.heads, self.size)
+        tensors = [Tensor(f"{name}.{kind}", shape, "norm") for kind in stored]
         if self.gate_rank:
             tensors += linear(f"{name}.gate_down", self.gate_rank, self.size, False, "norm")
             tensors += linear(f"{name}.gate_up", self.size, self.gate_rank, False, "norm")

@@ -28,6 +28,9 @@ from archc.parts.scaling import (
 
 Pairing = Literal["half", "interleaved"]
 Direction = Literal["forward", "backward"]
+Float32 = Literal["angles", "turning", "all"]
+SinusoidLayout = Literal["interleaved", "blocks"]
+SinusoidEnd = Literal["open", "exact"]
 
 
 class RopeFields(Fields, frozen=True, kw_only=True):
@@ -52,6 +55,13 @@ class RopeFields(Fields, frozen=True, kw_only=True):
             "Weights are trained for one of them."
         ),
     ] = "forward"
+    float32: Annotated[
+        Float32,
+        Meta(
+            description="What is worked out in 32-bit numbers, whatever the type of the weights: angles, so that "
+            "cosines and sines are rounded; turning as well, by those rounded ones; or all, where they are not rounded."
+        ),
+    ] = "angles"
     scaling: Annotated[
         Scaling | None, Meta(description="How the frequencies are changed for contexts beyond the trained length.")
     ] = None
@@ -79,6 +89,7 @@ class RopeFields(Fields, frozen=True, kw_only=True):
             rotary_dim=self._rotary_dim(head_dim),
             head_dim=head_dim,
             direction=self.direction,
+            float32=self.float32,
             scaling=self.scaling,
             attention_factor=1.0 if self.scaling is None else self.scaling.amplitude(context),
         )
@@ -145,19 +156,30 @@ class SinusoidalFields(NoRopeFields, frozen=True, kw_only=True):
     kind: Literal["sinusoidal"]
     offset: Annotated[int, Meta(ge=0, le=2**16, description="Number of the first position.")] = 0
     layout: Annotated[
-        Literal["interleaved", "blocks"],
+        SinusoidLayout,
         Meta(
             description="interleaved: sine and cosine of a frequency are neighbours; blocks: all sines, then all "
             "cosines."
         ),
     ] = "interleaved"
     slowest: Annotated[
-        Literal["open", "exact"],
+        SinusoidEnd,
         Meta(
             description="Frequencies over d channels: open, 10000^(-2i/d), which stops short of 1/10000; exact, "
             "10000^(-2i/(d-2)), which ends there."
         ),
     ] = "open"
+
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """Sines and cosines come in pairs, of which `exact` needs more than one."""
+        size = around.hidden_size
+        if size is not None and (size % 2 or (self.slowest == "exact" and size == 2)):
+            yield Finding(
+                "E202",
+                ("position", "kind"),
+                f"hidden_size {size} leaves no pairs of sine and cosine for sinusoidal positions",
+                "choose an even hidden_size, of more than one pair with slowest: exact",
+            )
 
 
 class BucketFields(NoRopeFields, frozen=True, kw_only=True):
@@ -208,15 +230,9 @@ class Rope(Struct, frozen=True):
     rotary_dim: int
     head_dim: int
     direction: Direction
+    float32: Float32
     scaling: Scaling | None
     attention_factor: float
-
-    def ungenerated(self) -> tuple[str, ...]:
-        """Fields of the language whose values cannot be generated yet."""
-        found = ["position.direction"] if self.direction != "forward" else []
-        if self.scaling is not None and not self.scaling.printed:
-            found.append(f"position.scaling.kind: {self.scaling.kind}")
-        return tuple(found)
 
     @property
     def pairs(self) -> int:
@@ -225,13 +241,25 @@ class Rope(Struct, frozen=True):
 
     @property
     def length_matters(self) -> bool:
-        """Whether the frequencies depend on the length of the input."""
-        return self.scaling is not None and self.scaling.length_matters
+        """Whether angles, or what multiplies cosines and sines, depend on the length of the input."""
+        return self.scaling is not None and (self.scaling.length_matters or self.long_attention_factor is not None)
 
     @property
     def original_context(self) -> int | None:
         """The length before the stretch, where the scaling states one."""
         return None if self.scaling is None else self.scaling.original_context
+
+    @property
+    def long_attention_factor(self) -> float | None:
+        """The attention factor of inputs beyond the original context, where it is another."""
+        long = None if self.scaling is None else self.scaling.long_amplitude
+        return None if long == self.attention_factor else long
+
+    def amplitude(self, length: int) -> float:
+        """What multiplies cosines and sines of an input of `length` positions."""
+        long = self.long_attention_factor
+        beyond = self.original_context is not None and length > self.original_context
+        return long if long is not None and beyond else self.attention_factor
 
     def unscaled_frequencies(self) -> list[float]:
         """Radians per position of every pair, fastest first, before any scaling."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from archc.parts.base import Fields, Positive, Tensor
+from archc.parts.base import Fields, Finding, Positive, Surroundings, Tensor
 
 Target = Literal["stream", "replace_input", "add_to_input", "layer_end", "other_streams"]
 Carries = Literal["stream", "normed"]
@@ -57,6 +57,13 @@ class ResidualFields(Fields, frozen=True, kw_only=True):
         bool, Meta(description="Whether a stored number multiplies the stream at the end of the layer.")
     ] = False
 
+    def check(self, around: Surroundings) -> Iterator[Finding]:
+        """A rate takes the place of the sum, and of what would weigh its terms."""
+        del around
+        if self.learned == "rate" and (self.stream != 1 or self.branch != 1 or self.by_depth):
+            message = "residual.learned: rate takes the place of the sum whose terms other fields weigh"
+            yield Finding("E213", ("residual", "learned"), message, "leave out stream, branch and by_depth")
+
     def build(self, hidden_size: int) -> Residual:
         """The rule that the fields declare, for a stream of `hidden_size` channels."""
         return Residual(
@@ -90,15 +97,7 @@ class Residual(Struct, frozen=True):
 
     def ungenerated(self) -> tuple[str, ...]:
         """Fields of the language whose values cannot be generated yet."""
-        unusual = {
-            "carries": self.carries != "stream",
-            "target": self.target != "stream",
-            "float32": self.float32,
-            "learned": self.learned != "none",
-            "layer_scalar": self.layer_scalar,
-            "by_depth": self.by_depth,
-        }
-        return tuple(f"residual.{name}" for name, is_so in unusual.items() if is_so)
+        return ("residual.target",) if self.target != "stream" else ()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Parameters that weigh the stream or the branch."""

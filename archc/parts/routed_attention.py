@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from archc.parts.base import Finding, Heads, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor, linear
 from archc.parts.caches import Cache, FullCache
-from archc.parts.position import Rope
+from archc.parts.norm import Norm
+from archc.parts.position import AlibiFields, BucketFields, Rope
 from archc.parts.router import RouterFields
 
 
@@ -38,8 +39,13 @@ class RoutedAttentionFields(PartFields, frozen=True, kw_only=True):
                 f"top_k {self.top_k} is more than the {self.experts} experts there are",
                 f"choose top_k between 1 and {self.experts}",
             )
+        else:
+            yield from self.router.check_choice("attention", self.experts, self.top_k)
         if around.position is not None:
             yield from around.position.check(replace(around, head_dim=self.head_dim))
+        if isinstance(around.position, AlibiFields | BucketFields):
+            problem = "a mixture of heads adds nothing to the products of queries and keys"
+            yield Finding("E211", ("position", "kind"), problem, "use rotary positions, or none")
 
     def build(self, around: Settled) -> RoutedAttention:
         """The mixture that the fields declare."""
@@ -50,6 +56,7 @@ class RoutedAttentionFields(PartFields, frozen=True, kw_only=True):
             kv_heads=self.kv_heads,
             head_dim=self.head_dim,
             router=self.router,
+            router_norm=self.router.build_norm(around),
             bias=self.bias,
             rope=around.position.build(self.head_dim, around.context) if around.position else None,
         )
@@ -64,9 +71,11 @@ class RoutedAttention(MixerPart, frozen=True):
     kv_heads: int
     head_dim: int
     router: RouterFields
+    router_norm: Norm | None
     bias: bool
     rope: Rope | None
 
+    partial = "routed_attention.py.j2"
     kind = "routed"
     conventions = ("routed attention: the chosen query and output projections are counted, and attend to all keys",)
 
@@ -79,6 +88,11 @@ class RoutedAttention(MixerPart, frozen=True):
     def kv_width(self) -> int:
         """Output features of the key projection, of the value projection, and of one expert's query projection."""
         return self.kv_heads * self.head_dim
+
+    def ungenerated(self) -> tuple[str, ...]:
+        """Fields of the language whose values cannot be generated yet."""
+        weighs = ("attention.router.weighs",) if self.router.weighs == "input" else ()
+        return (*weighs, *self.router.ungenerated("attention"))
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Router [E, D], q [E, W, D], o [E, D, W], k and v [W, D], with W = kv_heads × head_dim."""

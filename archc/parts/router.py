@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, structs
 
-from archc.parts.base import Fields, Finding, Positive, Size, Small, Tensor, linear
+from archc.parts.base import Fields, Finding, Positive, Settled, Size, Small, Tensor, linear
+from archc.parts.norm import Norm
 
 Score = Literal["softmax", "sigmoid", "sqrt_softplus"]
 Order = Literal["score_then_top_k", "top_k_then_score", "sparsemixer"]
@@ -25,6 +26,26 @@ class GroupFields(Fields, frozen=True, kw_only=True):
         Literal["excluded", "zero"],
         Meta(description="What becomes of experts in other groups: excluded, or chosen where a score of 0 wins."),
     ] = "excluded"
+
+    def check_choice(self, path: tuple[str, ...], experts: int, top_k: int) -> Iterator[Finding]:
+        """Groups are equal, those that are chosen hold enough of the experts, and all hold what they are ranked by."""
+        size = experts // self.count
+        if experts % self.count:
+            yield Finding(
+                "E204",
+                (*path, "count"),
+                f"{experts} experts cannot stand in {self.count} equal groups",
+                f"choose a divisor of {experts}",
+            )
+        elif self.chosen > self.count or size * self.chosen < top_k:
+            yield Finding(
+                "E204",
+                (*path, "chosen"),
+                f"top_k {top_k} experts cannot come from {self.chosen} of {self.count} groups of {size}",
+                "choose more groups or fewer experts",
+            )
+        elif self.score == "top2_sum" and size == 1:
+            yield Finding("E204", (*path, "score"), "a group of one expert has no two best", "use score: max")
 
 
 class RouterNetworkFields(Fields, frozen=True, kw_only=True):
@@ -70,6 +91,9 @@ class RouterFields(Fields, frozen=True, kw_only=True):
     ] = 1.0
     scale: Annotated[Positive, Meta(description="Multiplies the chosen weights, after renormalisation.")] = 1.0
     bias: Annotated[bool, Meta(description="Whether the router's logits have a bias.")] = False
+    float32: Annotated[
+        bool, Meta(description="Whether logits are worked out in float32 whatever the model's type.")
+    ] = False
     correction: Annotated[
         Literal["none", "buffer", "parameter"],
         Meta(
@@ -90,7 +114,7 @@ class RouterFields(Fields, frozen=True, kw_only=True):
         bool,
         Meta(
             description="Whether the router reads its input through an rmsnorm, with a weight and divided by "
-            "sqrt(hidden_size)."
+            "sqrt(hidden_size). Its eps is that of norm."
         ),
     ] = False
     expert_scale: Annotated[bool, Meta(description="Whether a learned factor per expert multiplies its weight.")] = (
@@ -112,38 +136,42 @@ class RouterFields(Fields, frozen=True, kw_only=True):
         ),
     ] = None
 
-    def check_choice(self, experts: int, top_k: int) -> Iterator[Finding]:
-        """Groups are equal, and those that are chosen hold enough of the `experts` that can be chosen."""
-        groups = self.groups
-        if groups is None:
-            return
-        path = ("ffn", "router", "groups")
-        if experts % groups.count:
-            yield Finding(
-                "E204",
-                (*path, "count"),
-                f"{experts} experts cannot stand in {groups.count} equal groups",
-                f"choose a divisor of {experts}",
-            )
-        elif groups.chosen > groups.count or experts // groups.count * groups.chosen < top_k:
-            yield Finding(
-                "E204",
-                (*path, "chosen"),
-                f"top_k {top_k} experts cannot come from {groups.chosen} of {groups.count} groups of "
-                f"{experts // groups.count}",
-                "choose more groups or fewer experts",
-            )
+    def check_choice(self, part: str, experts: int, top_k: int) -> Iterator[Finding]:
+        """`top_k` of `experts` can be chosen, and no field speaks of what the router of that part does not do."""
+        path = (part, "router")
+        yield from self._check_order(path)
+        if not self.renormalize:
+            for name in ("renormalize_eps", "renormalize_floor", "renormalize_power"):
+                if self._stated(name):
+                    problem = "weights are divided by nothing"
+                    yield Finding("E211", (*path, name), problem, "use renormalize, or leave it out")
+        if self.groups is not None:
+            yield from self.groups.check_choice((*path, "groups"), experts, top_k)
 
-    def ungenerated(self) -> tuple[str, ...]:
-        """Fields of the language whose values cannot be generated yet."""
-        printed = {"score", "order", "renormalize", "scale"}
-        found = [field.name for field in structs.fields(self) if getattr(self, field.name) != field.default]
-        named = [f"ffn.router.{name}" for name in found if name not in printed]
-        if self.score == "sqrt_softplus":
-            named.append("ffn.router.score: sqrt_softplus")
+    def _check_order(self, path: tuple[str, ...]) -> Iterator[Finding]:
         if self.order == "sparsemixer":
-            named.append("ffn.router.order: sparsemixer")
-        return tuple(named)
+            for name in ("correction", "groups"):
+                if self._stated(name):
+                    yield Finding("E211", (*path, name), f"sparsemixer chooses without {name}", "leave it out")
+            if self.score != "softmax":
+                yield Finding("E211", (*path, "score"), "sparsemixer weighs by a softmax", "use score: softmax")
+        elif self.jitter is not None:
+            yield Finding("E211", (*path, "jitter"), "jitter is for sparsemixer alone", "leave it out")
+        elif self.order == "top_k_then_score" and self.groups is not None and self.groups.others == "zero":
+            problem = "experts are chosen before there are scores, so none can be 0"
+            yield Finding("E211", (*path, "groups", "others"), problem, "use score_then_top_k, or others: excluded")
+
+    def _stated(self, name: str) -> bool:
+        default = next(field.default for field in structs.fields(self) if field.name == name)
+        return bool(getattr(self, name) != default)
+
+    def build_norm(self, around: Settled) -> Norm | None:
+        """The norm that the router reads its input through."""
+        return Norm("rmsnorm", around.hidden_size, around.norm.eps, "plain", bias=False) if self.norm else None
+
+    def ungenerated(self, part: str) -> Iterator[str]:
+        """Fields of the language whose values cannot be generated yet, in the router of that part."""
+        return (f"{part}.router.{name}" for name in ("network", "table") if self._stated(name))
 
     def weights(self, hidden_size: int, rows: int) -> int:
         """Weights that multiply, of a router with so many rows of logits."""

@@ -22,14 +22,20 @@ _SCALING = ("position", "scaling")
 class ScalingFields(Fields, frozen=True, kw_only=True):
     """What all scalings answer about themselves."""
 
-    length_matters: ClassVar[bool] = False
-    """Whether the frequencies depend on the length of the input."""
-    printed: ClassVar[bool] = True
-    """Whether the formula can be generated."""
     needs_math: ClassVar[bool] = False
     """Whether the formula takes logarithms or counts turns."""
     not_in_formula: ClassVar[tuple[str, ...]] = ()
     """Fields that are no number in the formula: they act through the attention factor alone, or choose a variant."""
+
+    @property
+    def numbers(self) -> dict[str, float | tuple[float, ...]]:
+        """What stands in the formula, by name."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name not in self.not_in_formula}
+
+    @property
+    def length_matters(self) -> bool:
+        """Whether the frequencies depend on the length of the input."""
+        return False
 
     @property
     def reach(self) -> float | None:
@@ -45,6 +51,11 @@ class ScalingFields(Fields, frozen=True, kw_only=True):
         """What multiplies cosines and sines, so that attention logits grow by its square."""
         del context
         return 1.0
+
+    @property
+    def long_amplitude(self) -> float | None:
+        """The same for inputs beyond the original context, where it is another."""
+        return None
 
 
 class LinearScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="linear"):
@@ -63,10 +74,14 @@ class LinearScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", 
 class DynamicScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="dynamic"):
     """Dynamic NTK: past `original_context` the base grows with the length of the input."""
 
-    length_matters = True
     kind: ClassVar[str] = "dynamic"
     factor: Annotated[Factor, Meta(description="Strength of the growth of the base.")]
     original_context: Annotated[Size, Meta(description="Length up to which nothing changes.")]
+
+    @property
+    def length_matters(self) -> bool:
+        """They do, beyond the original context."""
+        return True
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """The growth of the base is a power of d / (d - 2), for d channels that turn."""
@@ -87,6 +102,13 @@ class Llama3Scaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", 
     high_freq_factor: Annotated[
         Positive, Meta(description="Pairs with more turns than this in original_context are unchanged.")
     ]
+
+    @property
+    def numbers(self) -> dict[str, float | tuple[float, ...]]:
+        """All of them; where both ends of the blended band are one, that one."""
+        if self.low_freq_factor < self.high_freq_factor:
+            return super().numbers
+        return {"factor": self.factor, "original_context": self.original_context, "freq_factor": self.low_freq_factor}
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """The bands are in order. Equal factors leave no pair to blend (Llama 4)."""
@@ -153,8 +175,7 @@ class YarnScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", ta
 class LongropeScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="longrope"):
     """LongRoPE (Ding et al. 2024): a table of factors per pair, one for short and one for long inputs."""
 
-    length_matters = True
-    not_in_formula = ("attention_factor", "factor")
+    not_in_formula = ("attention_factor", "long_attention_factor", "factor")
     kind: ClassVar[str] = "longrope"
     original_context: Annotated[int, Meta(ge=2, le=2**40, description="Inputs longer than this use the long factors.")]
     short_factors: Annotated[Divisors, Meta(description="One divisor per pair, for short inputs.")]
@@ -164,6 +185,24 @@ class LongropeScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind"
         Positive | None,
         Meta(description="Scales cosines and sines; by default sqrt(1 + ln(factor) / ln(original_context))."),
     ] = None
+    long_attention_factor: Annotated[
+        Positive | None, Meta(description="The same for inputs longer than original_context; as for others by default.")
+    ] = None
+
+    @property
+    def numbers(self) -> dict[str, float | tuple[float, ...]]:
+        """The tables, or the one table where they are equal, and from where on inputs are long, where it matters."""
+        found: dict[str, float | tuple[float, ...]] = {}
+        if self.length_matters or self.long_amplitude is not None:
+            found["original_context"] = self.original_context
+        if not self.length_matters:
+            return {**found, "factors": self.short_factors}
+        return {**found, "short_factors": self.short_factors, "long_factors": self.long_factors}
+
+    @property
+    def length_matters(self) -> bool:
+        """They do where the tables differ."""
+        return self.short_factors != self.long_factors
 
     def check_channels(self, rotary_dim: int, context: int | None) -> Iterator[Finding]:
         """Both tables have a divisor for every pair."""
@@ -184,6 +223,11 @@ class LongropeScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind"
         factor = self.factor or context / self.original_context
         return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(self.original_context))
 
+    @property
+    def long_amplitude(self) -> float | None:
+        """As stated."""
+        return self.long_attention_factor
+
 
 class NtkAlphaScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="ntk_alpha"):
     """A larger base, base·alpha^(d / (d - 2)) for d channels that turn, whatever the length.
@@ -192,7 +236,6 @@ class NtkAlphaScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind"
     """
 
     original_context: ClassVar[None] = None
-    printed = False
     kind: ClassVar[str] = "ntk_alpha"
     alpha: Annotated[Factor, Meta(description="How many times slower the slowest pair turns.")]
 
@@ -209,10 +252,15 @@ class ProportionalScaling(ScalingFields, frozen=True, kw_only=True, tag_field="k
     """
 
     original_context: ClassVar[None] = None
-    printed = False
     kind: ClassVar[str] = "proportional"
     share: Annotated[float, Meta(gt=0, le=1, description="Share of the pairs that turn.")] = 1.0
     factor: Annotated[Factor, Meta(description="How many times slower they turn.")] = 1.0
+
+    @property
+    def numbers(self) -> dict[str, float | tuple[float, ...]]:
+        """Those that change something."""
+        found = {"share": self.share, "factor": self.factor}
+        return {name: value for name, value in found.items() if value != 1}
 
     @property
     def reach(self) -> float:

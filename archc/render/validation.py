@@ -190,7 +190,7 @@ def _print_notes(result: GateResult, out: Console) -> None:
         held = "the port's steps are held against the full pass" if whole else "each is held against its own"
         notes.append(f"the reference's cached run is {times} floors from its own full pass; {held}")
     elif result.steps_against_whole:
-        notes.append("the reference keeps no cache; the port's steps are held against its full pass")
+        notes.append("the reference cannot decode; the port's steps are held against its full pass")
     notes += [f"not seen: {blind.field} ({blind.why})" for blind in result.blind]
     if result.divergence is not None:
         times = _times(result.divergence.times_floor)

@@ -7,11 +7,15 @@ about an impossible combination in another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from archc.families import known_families
 from archc.parts.base import Fields, Finding, Surroundings
-from archc.parts.position import LearnedFields, RopeFields
+from archc.parts.ends import LogitsFields
+from archc.parts.position import AxialFields, LearnedFields, RopeFields, SinusoidalFields
 
+ADDED: Final = (LearnedFields, AxialFields, SinusoidalFields)
+"""Positions that are added to the embedding."""
 Sections = Mapping[str, Fields | None]
 """The sections of one branch that are well formed."""
 
@@ -29,18 +33,28 @@ def check_branch(
 def check_kinds(branches: Sequence[tuple[str, Sections]]) -> Iterator[tuple[int, Finding]]:
     """What does not hold between branches, of one kind of layer or several, with the branch to point at."""
     positions = [(kind, sections.get("position")) for kind, sections in branches]
-    learned = [kind for kind, position in positions if isinstance(position, LearnedFields)]
-    rotary = [index for index, (_, position) in enumerate(positions) if isinstance(position, RopeFields)]
-    if learned and rotary:
-        yield (
-            rotary[0],
-            Finding(
-                "E207",
-                ("position", "kind"),
-                f"the kind {learned[0]} learns its positions, the kind {branches[rotary[0]][0]} rotates",
-                "a learned table is added to the embedding, for all layers: use one or the other",
-            ),
-        )
+    added = [(kind, position) for kind, position in positions if isinstance(position, ADDED)]
+    for index, (kind, position) in enumerate(positions):
+        other = next((name for name, table in added if table != position), None)
+        if other is not None and isinstance(position, (*ADDED, RopeFields)):
+            does = "rotates" if isinstance(position, RopeFields) else "adds others"
+            yield (
+                index,
+                Finding(
+                    "E207",
+                    ("position", "kind"),
+                    f"the kind {other} adds positions to the embedding, the kind {kind} {does}",
+                    "what is added to the embedding reaches all layers: use one or the other",
+                ),
+            )
+            return
+
+
+def check_ends(header: Mapping[str, object]) -> Iterator[Finding]:
+    """What does not hold between the two ends of a model; `header` has what is well formed."""
+    logits, vocab_size = header.get("logits"), header.get("vocab_size")
+    if isinstance(logits, LogitsFields) and isinstance(vocab_size, int):
+        yield from logits.check_tokens(vocab_size)
 
 
 def check_family(family: object) -> Iterator[Finding]:

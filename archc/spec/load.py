@@ -12,13 +12,14 @@ from msgspec import Struct, structs
 from archc import resources
 from archc.errors import UsageError
 from archc.parts.base import Finding
-from archc.spec.checks import check_branch, check_family, check_kinds
+from archc.spec.checks import check_branch, check_ends, check_family, check_kinds
 from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError, quoted
 from archc.spec.language import MAX_LAYERS, SECTIONS, Header, LayersFields, Spec
 from archc.spec.merge import merge, nested
 from archc.spec.pattern import PatternError, expand
 from archc.spec.sections import ReadBranch, layer_fields, read_layer
 from archc.spec.source import MAX_DEPTH, Node, entries, parse, parse_value, read
+from archc.spec.sums import check_sums
 from archc.spec.validate import at_path, located, suggest, validate, well_formed
 
 ONLY_KIND = "layer"
@@ -117,11 +118,15 @@ def _findings(
     family = entries(root).get("family")
     for finding in check_family(family.value if family else None):
         yield finding, root
+    for finding in check_ends(header):
+        yield finding, root
     sizes = (header.get("hidden_size"), header.get("context"))
     for branches in kinds.values():
         for branch in branches:
             for finding in check_branch(branch.fields, *sizes, header.get("embedding")):
                 yield finding, branch.root
+        for index, finding in check_sums([branch.fields for branch in branches]):
+            yield finding, branches[index].root
     for index, finding in check_kinds([(kind, branch.fields) for kind, found in kinds.items() for branch in found]):
         yield finding, [branch for found in kinds.values() for branch in found][index].root
 

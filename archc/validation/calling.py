@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from archc.validation.probes import Probe
@@ -38,10 +39,18 @@ class Signature:
         return {name: value for name, value in found.items() if value is not None and name in self.takes}
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """The signature of a model's forward method, or of anything that is called like one."""
+def signature_of(function: Callable[..., Any], call: Callable[..., Any]) -> Signature:
+    """The signature of a model's forward method, or of anything that is called like one.
+
+    `call` runs it: some take a cache and give none back, which a prompt of one token shows.
+    """
     names = frozenset(inspect.signature(function).parameters)
-    return Signature(names, next((name for name in _CACHES if name in names), None))
+    cache = next((name for name in _CACHES if name in names), None)
+    if cache is not None:
+        flag = {"use_cache": True} if "use_cache" in names else {}
+        output = call(torch.zeros((1, 1), dtype=torch.long), **flag)
+        cache = cache if getattr(output, cache, None) is not None else None
+    return Signature(names, cache)
 
 
 def points_of(output: Any) -> dict[str, Tensor]:

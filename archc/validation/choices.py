@@ -97,6 +97,11 @@ def noise_of(base: Choices, moved: Sequence[Choices]) -> Noise:
     return Noise(tuple(per_call))
 
 
+_ROUTED = 3
+"""The most axes of a router's scores: tokens, groups, experts, or rows, tokens, experts. More are those of attention,
+[batch, heads, tokens, keys], whose number of keys grows from step to step."""
+
+
 class Watch(TorchFunctionMode):
     """Records the choices that a model makes inside this context, and decides those that are `pinned`.
 
@@ -143,7 +148,7 @@ class Watch(TorchFunctionMode):
         width = scores.shape[-1]
         batch, tokens = self._shape
         per_token = out.indices.shape[:-1] == scores.shape[:-1] and scores.numel() % (batch * tokens * width) == 0
-        if not per_token or out.indices.shape[-1] == 0:
+        if scores.ndim > _ROUTED or not per_token or out.indices.shape[-1] == 0:
             return out
         table = scores.reshape(batch, tokens, -1, width)
         call = _call(table, out.indices.view(*table.shape[:-1], -1))

@@ -7,7 +7,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from archc.errors import IncompleteError
 from archc.families import family
 from archc.spec.language import BranchFields
 from archc.validation.divergence import Divergence, first_divergence
-from archc.validation.invariants import Invariant, check_invariants, length_matters
+from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
-from archc.validation.probes import Blind, Probe, derive_probes
+from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
 from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
@@ -130,15 +130,12 @@ def _run_probes(
     result.port_kind, result.port_name = port.kind, port.name
     clock.lap("load")
 
-    derived, blind = derive_probes(architecture, avoid=reference.padding)
+    wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
+    derived, blind = derive_probes(architecture, avoid=reference.padding, wall=wall)
     probes, unseen = _feasible(derived, reference, port)
     result.blind += blind + unseen
     baselines, result.floor_runs = measure(reference, probes, step)
     result.disagreement = _disagreement(reference, baselines)
-    if _contradicts_itself(architecture, result.disagreement):
-        reference.steps_are_whole = True
-        again = measure(reference, [probe for probe in probes if probe.chunks is not None], step)[0]
-        baselines = [one for one in baselines if one.probe.chunks is None] + again
     result.steps_against_whole = reference.steps_are_whole
     clock.lap("reference")
 
@@ -148,13 +145,40 @@ def _run_probes(
         logits[baseline.probe.name] = port.logits(baseline.probe)
         result.probes.append(judge(reference, baseline, logits[baseline.probe.name]))
     step("invariants")
-    result.invariants = check_invariants(architecture, reference, port, result.probes, logits)
+    result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
+    result.blind += unasked
+    if _contradicts_itself(architecture, result.disagreement):
+        _hold_steps_against_whole(reference, result, logits, step)
+    _leave_padding_to_the_invariant(reference, port, result, logits)
     step("first divergence")
     result.divergence, result.divergence_note = _divergence(reference, port, result.probes)
     if tokens is not None:
         step("loss on a text")
         result.text = text_loss(reference, port, tokens)
     clock.lap("port")
+
+
+def _hold_steps_against_whole(
+    reference: Reference, result: GateResult, logits: Mapping[str, Tensor], step: Step
+) -> None:
+    """Judges steps that leave the reference's own by its full pass, from which its own steps part."""
+    for index, one in enumerate(result.probes):
+        if one.probe.chunks is not None and not one.passed:
+            reference.steps_are_whole = result.steps_against_whole = True
+            [baseline], _ = measure(reference, [one.probe], step)
+            result.probes[index] = judge(reference, baseline, logits[one.probe.name])
+
+
+def _leave_padding_to_the_invariant(
+    reference: Reference, port: Port, result: GateResult, logits: Mapping[str, Tensor]
+) -> None:
+    """Takes a padded batch out of the verdict where the reference contradicts its own rows, and the port does not."""
+    for one in list(result.probes):
+        failed = len(one.probe.input_ids) > 1 and not one.passed
+        if failed and alone_in_padding(reference, port, one, logits[one.probe.name]):
+            result.probes.remove(one)
+            why = "in it the reference contradicts what it computes for each row alone; the port does not"
+            result.blind.append(Blind(one.probe.name, why))
 
 
 def _knows_tensors(architecture: Architecture) -> bool:
@@ -165,9 +189,9 @@ def _knows_tensors(architecture: Architecture) -> bool:
 def _feasible(probes: list[Probe], reference: Reference, port: Port) -> tuple[list[Probe], list[Blind]]:
     """The probes that both sides can run, and what is not seen for want of the others.
 
-    A reference that keeps no cache is held against steps of the port all the same, with its full pass.
+    A reference that cannot decode is held against steps of the port all the same, with its full pass.
     """
-    reference.steps_are_whole = not reference.caches
+    reference.steps_are_whole = not all(reference.can_step(probe) for probe in probes if probe.chunks is not None)
     found, blind = [], []
     for probe in probes:
         for side, refusal in (("the reference", reference.refusal(probe)), ("this port", port.refusal(probe))):

@@ -59,7 +59,10 @@ class GeneratedPort:
             return torch.cat([self.model(piece, cache=cache) for piece in probe.pieces()], dim=1)
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
-        """Activations at the points that `Reference.points` gives."""
+        """Activations at the points that `Reference.points` gives.
+
+        Without a norm before the head, what the last layer gives stands for `final_norm`.
+        """
         found: dict[str, Tensor] = {}
 
         def keep(name: str, *, entering: bool = False) -> Any:
@@ -71,7 +74,8 @@ class GeneratedPort:
         layers = self.model.layers
         hooks = [layers[0].register_forward_pre_hook(keep("embed", entering=True))]
         hooks += [layer.register_forward_hook(keep(f"layers.{n}.out")) for n, layer in enumerate(layers[:-1])]
-        hooks.append(self.model.final_norm.register_forward_hook(keep("final_norm")))
+        final = getattr(self.model, "final_norm", layers[-1])
+        hooks.append(final.register_forward_hook(keep("final_norm")))
         try:
             logits = self.logits(probe)
         finally:

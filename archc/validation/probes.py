@@ -74,14 +74,15 @@ class Blind:
 
 
 def derive_probes(
-    architecture: Architecture, seed: int = SEED, avoid: frozenset[int] = frozenset()
+    architecture: Architecture, seed: int = SEED, avoid: frozenset[int] = frozenset(), wall: int | None = None
 ) -> tuple[list[Probe], list[Blind]]:
     """The probes of an Architecture, and what they cannot see. Tokens to `avoid` stand for nothing, as padding does.
 
-    A model with a learned table gets no position beyond it: probes shrink to fit, or what they would show is blind.
+    A model with a learned table gets no position beyond it, nor beyond the `wall` of its reference: probes shrink to
+    fit, or what they would show is blind.
     """
     generator = torch.Generator().manual_seed(seed)
-    wall = architecture.embedding.positions or 2**62
+    wall = wall or architecture.embedding.positions or 2**62
 
     def ids(rows: int, tokens: int) -> Tensor:
         found = torch.randint(0, architecture.vocab_size, (rows, tokens), generator=generator)
@@ -95,8 +96,8 @@ def derive_probes(
     for more, unseen in (
         _window_probes(architecture, ids, wall),
         _padded(ids, wall),
-        _cached(architecture, ids, wall),
-        (_distant(architecture, ids), []),
+        _cached(ids, wall),
+        (_distant(architecture, ids, wall), []),
     ):
         probes += more
         blind += unseen
@@ -138,12 +139,10 @@ def _padded(ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
     return [Probe("left-padded batch", purpose, ids(len(rows), longest) * mask, positions, mask)], []
 
 
-def _cached(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
+def _cached(ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
     """A prefill, single steps and uneven chunks; fewer and shorter ones where there are few positions."""
     if wall == 1:
         return [], [Blind("cache", "a single position leaves nothing to decode after it")]
-    if not reference_can_cache(architecture):
-        return [], [Blind("cache", "transformers cannot decode through a window of 1: its cache keeps every position")]
     room = min(sum(_CHUNKS), wall)
     chunks = [max(length * room // sum(_CHUNKS), 1) for length in _CHUNKS]
     while sum(chunks) > room:
@@ -152,28 +151,20 @@ def _cached(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[Prob
     return [Probe("cache", purpose, ids(1, sum(chunks)), chunks=tuple(chunks))], []
 
 
-def reference_can_cache(architecture: Architecture) -> bool:
-    """Whether transformers can decode: of a window w it keeps the last w - 1 positions, and of 0 it keeps all.
-
-    See cache_utils.py, DynamicSlidingWindowLayer.
-    """
-    return all(mixer.window != 1 for mixer in mixers(architecture))
-
-
-def _distant(architecture: Architecture, ids: _Ids) -> list[Probe]:
+def _distant(architecture: Architecture, ids: _Ids, wall: int) -> list[Probe]:
     """Positions with gaps, up to the end of the context and around every original context.
 
     The mask of ones is there because transformers reads a gap in position ids without a mask as
     packed documents.
     """
-    context = min(architecture.context, architecture.embedding.positions or architecture.context)
+    context = min(architecture.context, wall)
     marks = {0, 1, 2, context // 2, context - 2, context - 1}
     ropes = [mixer.rope for mixer in mixers(architecture) if mixer.rope is not None]
     for original in {rope.original_context for rope in ropes}:
         if original is not None:
             marks |= {original // 4, original - 1, original, original + 1, 2 * original}
     probes = [("distant positions", "positions up to the end of the context", marks, context)]
-    if ropes and architecture.embedding.positions is None:
+    if ropes and wall > context:
         beyond = {0, context - 1, context, 2 * context, *(mark for mark in marks if mark >= context)}
         probes.append(("beyond the context", "what changes past the trained length", beyond, 2**62))
     found = []

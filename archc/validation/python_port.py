@@ -55,7 +55,7 @@ class PythonPort:
         function = self._model.forward if isinstance(self._model, torch.nn.Module) else self._model
         if not callable(function):
             raise IncompleteError(f"the port {place} is a {type(function).__name__}", "return something to call")
-        self._signature = signature_of(function)
+        self._signature = signature_of(function, lambda ids, **more: self._call(ids, more))
 
     def refusal(self, probe: Probe) -> str | None:
         """Why it cannot run a probe; None where it can."""
@@ -77,9 +77,7 @@ class PythonPort:
             if "use_cache" in self._signature.takes:
                 more["use_cache"] = True
             output = self._call(piece, more)
-            state = getattr(output, cache, None)
-            if state is None:
-                raise IncompleteError(f"the port {self.name} returns no {cache}", "return it beside the logits")
+            state = getattr(output, cache)
             pieces.append(self._logits(output, probe))
         return torch.cat(pieces, dim=1)
 

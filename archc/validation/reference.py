@@ -95,16 +95,35 @@ class Reference:
     @cached_property
     def _signature(self) -> Signature:
         """What its class takes, and gives back: of some, a pass returns no cache though it takes one."""
-        found = signature_of(self.model.forward)
-        if found.cache is None:
-            return found
-        out = self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=True)
-        return found if getattr(out, found.cache, None) is not None else replace(found, cache=None)
+        return signature_of(self.model.forward, lambda ids, **more: self._forward(input_ids=ids, **more))
 
-    @property
-    def caches(self) -> bool:
-        """Whether it decodes through a cache."""
-        return self._signature.cache is not None
+    def wall(self, context: int, longest: int) -> int | None:
+        """The number of positions that the class has a place for, if it is its `context`; None where there are more.
+
+        Some classes make a table of their fixed positions, as long as the context, or a mask. Where positions cannot be
+        given, as many tokens are run, up to `longest`.
+        """
+        ids = torch.zeros((1, 1), dtype=torch.long)
+        inputs = {"input_ids": ids, "position_ids": torch.full_like(ids, context)}
+        if "position_ids" not in self._signature.takes:
+            if context >= longest:
+                return None
+            inputs = {"input_ids": ids.expand(1, context + 1)}
+        try:
+            self._forward(**inputs, use_cache=False)
+        except IncompleteError:
+            return context
+        return None
+
+    def can_step(self, probe: Probe) -> bool:
+        """Whether it decodes the pieces of a probe through a cache; some classes trip over their own masks."""
+        if self._signature.cache is None:
+            return False
+        try:
+            self.run(probe)
+        except IncompleteError:
+            return False
+        return True
 
     def refusal(self, probe: Probe) -> str | None:
         """Why it cannot run a probe; None where it can."""
@@ -218,13 +237,18 @@ def _nudge(model: Any, seed: int, direction: int) -> None:
     signs = torch.randint(0, 2, (_SIGNS,), generator=generator, dtype=torch.int8).mul_(2).sub_(1).mul_(direction)
     whole = {4: torch.int32, 2: torch.int16, 8: torch.int64}
     with torch.no_grad():
-        for tensor in (*model.parameters(), *model.buffers()):
+        for tensor in (*model.parameters(), *(buffer for buffer in model.buffers() if not _is_mask(buffer))):
             if tensor.is_floating_point():
                 values = tensor.view(-1)
                 bits = values.view(whole[tensor.element_size()])
                 for start in range(0, len(bits), _SIGNS):
                     part = bits[start : start + _SIGNS]
                     part.add_(signs[: len(part)].mul(values[start : start + _SIGNS] != 0))
+
+
+def _is_mask(buffer: Tensor) -> bool:
+    """Whether it holds noughts and ones alone, which no arithmetic rounds."""
+    return bool(((buffer == 0) | (buffer == 1)).all())
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ import pytest
 from archc.analysis import build_report
 from archc.analysis.rope import RopeSection
 from archc.architecture import compile_spec, compile_text
-from tests.layers import attention_of
 from tests.analysis.specs import PLAIN, WINDOWED
+from tests.layers import attention_of
 from tests.tiny import BY_NAME
 
 

@@ -15,18 +15,18 @@ def spec(tmp_path: Path) -> str:
     return str(path)
 
 
-ALIBI = ("--set", "position={kind: alibi}")
+UNSAID = ("--set", "undeclared=[a router that remembers]")
 
 
 @pytest.mark.parametrize("command", ["generate", "validate"])
 def test_is_refused_by_name(spec: str, command: str) -> None:
-    done = archc(command, spec, *ALIBI, *(["--weights", "nowhere"] if command == "validate" else []))
+    done = archc(command, spec, *UNSAID, *(["--weights", "nowhere"] if command == "validate" else []))
     assert (done.code, done.out) == (1, "")
-    assert "E210: small cannot be generated yet, because of position.kind: alibi;" in done.err
+    assert "E210: small cannot be generated yet, because of undeclared: a router that remembers;" in done.err
 
 
 def test_is_sized_all_the_same(spec: str) -> None:
-    done = archc("report", spec, *ALIBI, "--json")
+    done = archc("report", spec, *UNSAID, "--json")
     assert (done.code, done.json["params"]["total"]) == (0, archc("report", spec, "--json").json["params"]["total"])
 
 

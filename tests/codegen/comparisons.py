@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from archc.architecture import Architecture
-from archc.checkpoints.manifest import build_manifest, pattern_of, stored_entries
+from archc.checkpoints.manifest import build_manifest, stored_entries
 from tests.codegen.support import random_ids
 
 TOKENS = 40
@@ -110,20 +109,25 @@ class Generated:
     def gradients(self, ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
         model = copy.deepcopy(self.model)
         model.loss(ids, labels).backward()
-        return as_stored({name: parameter.grad for name, parameter in model.named_parameters()}, self.architecture)
+        found = {name: parameter.grad for name, parameter in model.named_parameters()}
+        return as_stored(found | dict(model.named_buffers()), self.architecture)
 
 
 def as_stored(parameters: Mapping[str, Tensor], architecture: Architecture) -> dict[str, Tensor]:
     """Tensors of a generated module under the names and in the layout of a checkpoint."""
-    manifest = build_manifest(architecture)
-    transposed = {row.stored for row in manifest.table if row.transposed}
     stored = {}
-    for entry in stored_entries(architecture, manifest):
-        tensor = torch.cat([parameters[name] for name in entry.fills])
-        if len(entry.shape) < tensor.ndim:
-            expert = re.findall(r"\.(\d+)\.", entry.name)[-1]
-            tensor = parameters[entry.fills[0]][int(expert)]
-        stored[entry.name] = tensor.T if pattern_of(entry.name) in transposed else tensor
+    for entry in stored_entries(architecture, build_manifest(architecture)):
+        tensors, row = [parameters[name] for name in entry.fills], entry.row
+        if entry.expert is not None:
+            tensors = [tensor[entry.expert] for tensor in tensors]
+        tensor = tensors[0]
+        if len(tensors) > 1:
+            groups = [torch.unflatten(tensor, row.axis, (row.groups, -1)) for tensor in tensors]
+            tensor = torch.cat(groups, dim=row.axis + 1).flatten(row.axis, row.axis + 1)
+        if row.transposed:
+            tensor = tensor.transpose(-2, -1)
+        tensor = tensor.flatten(0, 1) if row.flat else tensor
+        stored[entry.name] = tensor.unsqueeze(-2) if row.unit_axis else tensor
     return stored
 
 

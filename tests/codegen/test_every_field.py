@@ -23,7 +23,8 @@ from archc.parts.base import Fields, Part
 from archc.parts.experts import MoeFields
 from archc.parts.feed_forward import GatedFields, MlpFields
 from archc.parts.kinds import KINDS, fields_of
-from archc.parts.norm import NormFields
+from archc.parts.latent import LatentAttention, LatentFields
+from archc.parts.norm import InnerNormFields, NormFields
 from archc.parts.residual import ResidualFields
 from archc.parts.scaling import YarnScaling
 from archc.spec.diagnostics import SpecError
@@ -35,6 +36,7 @@ MIXTURE = {"kind": "moe", "experts": 6, "top_k": 2, "width": 20, "activation": "
 SECTIONS: Final[Mapping[str, tuple[type[Fields], dict[str, Any]]]] = {
     "norm": (NormFields, {}),
     "attention": (AttentionFields, {}),
+    "attention mla": (LatentFields, {"kind": "mla", "q_rank": 6, "rope_dim": 8}),
     "residual": (ResidualFields, {}),
     **{f"position {kind}": (fields_of("position", kind), {}) for kind in KINDS["position"]},
     **{f"scaling {kind}": (fields_of("scaling", kind), {}) for kind in KINDS["scaling"]},
@@ -125,6 +127,10 @@ def _computed(branch: Branch) -> Branch:
 
 def _of_part(part: Part) -> Part:
     """What transformers' cache keeps is no matter, nor where a rope's attention factor comes from."""
+    if isinstance(part, LatentAttention):
+        # What these fields say stands in the part itself.
+        said = replace(part.fields, bias="none", scale=None, latent_norm=InnerNormFields(), rope_key_norm=None)
+        return replace(part, fields=said)
     if not isinstance(part, Attention):
         return part
     rope = part.rope

@@ -185,7 +185,7 @@ def test_shipped_has_the_declared_tensors(tmp_path: Path, name: str) -> None:
     with torch.device("meta"):
         model = import_text(source(name), tmp_path).Model()
     declared = {tensor.name: tensor.shape for tensor in compile_spec(name).architecture.tensors()}
-    assert {name: tuple(parameter.shape) for name, parameter in model.named_parameters()} == declared
+    assert {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()} == declared
 
 
 @pytest.mark.slow

@@ -29,26 +29,39 @@ def said(architecture: Architecture) -> str:
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["position={kind: alibi}"], "position.kind: alibi"),
-        (["position={kind: sinusoidal}"], "position.kind: sinusoidal"),
-        (["position={kind: learned, offset: 2}"], "position.offset"),
-        (["embedding.norm=true"], "embedding.norm"),
-        (["embedding.width=24"], "embedding.width"),
-        (["final_norm=false"], "final_norm: false"),
+        (["attention.sinks=projected"], "attention.sinks: projected"),
+        (["attention.gate={over: head, factor: 2.0}"], "attention.gate.factor"),
+        (["attention.window=5", "attention.chunk=4"], "attention.window with attention.chunk"),
+        (["position={kind: alibi}", "attention.softcap=20"], "attention.softcap with position.kind: alibi"),
+        (["position={kind: axial, rows: 8, columns: 8, row_width: 24}"], "position.kind: axial"),
+        (["embedding.per_layer={width: 8, rows: 211}"], "embedding.per_layer"),
+        (["logits.adaptive={frequent: 51, clusters: [60, 100], division: 2}"], "logits.adaptive"),
         (["undeclared=[a router that remembers]"], "undeclared: a router that remembers"),
-        (["norm.placement=post_sum"], "norm.placement: post_sum"),
-        (["norm.placement=parallel_separate"], "norm.placement: parallel_separate"),
-        (["ffn=null"], "ffn: null"),
-        (["attention=null"], "attention: null"),
+        (["attention=null"], "attention: null in all layers"),
         (["block=[{attention: {}}, {ffn: {}, shared: one}]"], "block.shared"),
         (["block=[{attention: {}, ffn: {}}]"], "block: attention and ffn in one branch"),
-        (["block=[{ffn: {}}, {attention: {}}]"], "block: ffn, attention in one layer"),
         (["block=[{attention: {}}, {ffn: {}}, {ffn: {}}]"], "block: attention, ffn, ffn_2 in one layer"),
+        (["residual.target=replace_input"], "residual.target"),
         (
-            ["block=[{attention: {}}, {ffn: {}, norm: {placement: post}}]"],
-            "block: branches with norms or residuals of their own",
+            ["residual.float32=true", "norm.placement=post_sum"],
+            "residual.float32 of a stream that norms replace",
         ),
-        (["block=[{attention: {}, norm: null}, {ffn: {}, norm: null}]"], "norm: null"),
+        (
+            ["residual={float32: true, carries: normed}"],
+            "residual.float32 of a stream that norms replace",
+        ),
+        (
+            ["block=[{attention: {}, residual: {float32: true}}, {ffn: {}}]"],
+            "residual.float32 of some branches alone",
+        ),
+        (
+            ["block=[{attention: {}, residual: {layer_scalar: true}}, {ffn: {}}]"],
+            "residual.layer_scalar of a branch that is not the last",
+        ),
+        (
+            [layers("both, one", both="", one="{ffn: null}"), "residual.by_depth=true"],
+            "residual.by_depth of layers with unequal numbers of branches",
+        ),
     ],
 )
 def test_it_is_named(overrides: list[str], named: str) -> None:
@@ -56,11 +69,14 @@ def test_it_is_named(overrides: list[str], named: str) -> None:
 
 
 def test_everything_is_named_once() -> None:
-    kinds = layers("2*plain, other", plain="{ffn: null}", other="{position: {kind: alibi}}")
-    assert said(built(kinds, "embedding.norm=true", "undeclared=[one, two]")).split("; ") == [
-        "ffn: null",
-        "position.kind: alibi",
-        "embedding.norm",
+    kinds = layers(
+        "2*plain, other", plain="{block: [{attention: {}, shared: one}]}", other="{attention: {sinks: projected}}"
+    )
+    adaptive = "logits.adaptive={frequent: 51, clusters: [60, 100], division: 2}"
+    assert said(built(kinds, adaptive, "undeclared=[one, two]")).split("; ") == [
+        "block.shared",
+        "attention.sinks: projected",
+        "logits.adaptive",
         "undeclared: one",
         "undeclared: two",
     ]

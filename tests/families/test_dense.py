@@ -105,8 +105,9 @@ def test_one_bias_behind_the_last_attention() -> None:
 def test_a_norm_for_each_head() -> None:
     config = {"model_type": "stablelm", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
     spec = spec_of({**config, "num_hidden_layers": 1, "qk_layernorm": True})
-    sizes = {tensor.name: tensor.size for tensor in spec.tensors() if "attention.q_norm" in tensor.name}
-    assert sum(sizes.values()) == 4 * 16
+    shapes = {tensor.name: tensor.shape for tensor in spec.tensors() if "_norm.weight" in tensor.name}
+    assert shapes["layers.0.attention.q_norm.weight"] == (4, 16)
+    assert shapes["layers.0.attention.k_norm.weight"] == (2, 16)
 
 
 def test_every_third_layer_without_positions() -> None:

@@ -138,13 +138,8 @@ def test_chosen_groups_hold_enough() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ("ffn.router.score=sqrt_softplus", "ffn.router.score: sqrt_softplus"),
-        ("ffn.router.order=sparsemixer", "ffn.router.order: sparsemixer"),
-        ("ffn.router.weighs=input", "ffn.router.weighs"),
-        ("ffn.router.renormalize_eps=1.0e-20", "ffn.router.renormalize_eps"),
-        ("ffn.glu={limit: 7.0}", "ffn.glu"),
-        ("ffn.shared={width: 5, combine: average}", "ffn.shared.combine"),
-        ("ffn.shared={width: 5, glu: {limit: 7.0}}", "ffn.shared.glu"),
+        ("ffn.glu={sparsity: 0.9}", "ffn.glu.sparsity"),
+        ("ffn.shared={width: 5, glu: {sparsity: 0.9}}", "ffn.shared.glu.sparsity"),
     ],
 )
 def test_what_changes_no_size_is_still_named(change: str, named: str) -> None:

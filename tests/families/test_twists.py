@@ -197,17 +197,10 @@ def test_pairs_that_stand_still_have_no_period() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "attention.query_scale={form: power, strength: 0.1, length: 8}",
-        "attention.differential=true",
-        "attention.dynamic_mask={keep: 3}",
-        "attention.output_norm=true",
+        "attention.sinks=projected",
         "ffn.inner_norm=true",
         "residual.learned=stream",
         "residual.layer_scalar=true",
-        "embedding.segments=3",
-        "logits.transform={activation: gelu}",
-        "logits.vocab_size=7",
-        "position.direction=backward",
     ],
 )
 def test_what_cannot_be_printed_is_refused_by_name(change: str) -> None:

@@ -42,7 +42,13 @@ CASES: list[Case] = [
     *family("ernie4_5", HEADED, bias={"use_bias": True}, untied=_UNTIED),
     *family("exaone", {**HEADED, "num_key_value_heads": 3}),
     *family("gpt-sw3", {**_GPT, "n_inner": 92}),
-    *family("gpt2", _GPT, inner={"n_inner": 92}, untied=_UNTIED),
+    *family(
+        "gpt2",
+        _GPT,
+        inner={"n_inner": 92},
+        untied=_UNTIED,
+        scaled={"n_layer": 4, "scale_attn_by_inverse_layer_idx": True},
+    ),
     *family("gpt_bigcode", {**_GPT, "n_inner": 92}, heads={"multi_query": False}, untied=_UNTIED),
     *family(
         "gpt_neo",

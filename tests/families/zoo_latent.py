@@ -30,6 +30,11 @@ _EXPERTS = {
     "n_group": 3,
     "topk_group": 2,
 }
+_YARN = {"rope_type": "yarn", "original_max_position_embeddings": 43, "beta_fast": 6, "beta_slow": 0.5}
+# What scores are multiplied by, and cosines and sines too; and the released form, where these cancel out.
+_MSCALES = rope(7100.0, **_YARN, factor=4.0, mscale=0.7, mscale_all_dim=1.6)
+_EQUAL_MSCALES = rope(7100.0, **_YARN, factor=4.0, mscale=1.0, mscale_all_dim=1.0)
+_HALVES = {"rope_interleave": False}
 _INDEX = {"index_n_heads": 7, "index_head_dim": 16, "index_topk": 6}
 _MIXTURE = {**_LATENT, **_EXPERTS}
 _SPARSE_ATTENTION = {**_MIXTURE, **_INDEX, "num_hidden_layers": 4}
@@ -51,6 +56,7 @@ CASES: list[Case] = [
         {**_MIXTURE, "topk_method": "group_limited_greedy", "first_k_dense_replace": 1},
         direct={**_NO_QUERY_RANK, **_BIAS, "topk_method": "greedy", "n_group": None, "topk_group": None},
         bias={**_BIAS, "mlp_bias": True, "n_shared_experts": 1, "first_k_dense_replace": 0},
+        yarn={"rope_parameters": _MSCALES},
         unshared={"n_shared_experts": 0},
     ),
     *family(
@@ -58,6 +64,7 @@ CASES: list[Case] = [
         {**_MIXTURE, "first_k_dense_replace": 1, "rope_interleave": True},
         direct={**_NO_QUERY_RANK, **_BIAS, "first_k_dense_replace": 2},
         null_switch={"norm_topk_prob": None},
+        yarn={"rope_parameters": _MSCALES, **_BIAS},
         halves={"rope_interleave": False, "num_nextn_predict_layers": 0, **_BIAS, **_TIED, "first_k_dense_replace": 0},
     ),
     *family(
@@ -127,6 +134,7 @@ CASES: list[Case] = [
         "glm4_moe_lite",
         {**_MIXTURE, "mlp_layer_types": [DENSE, SPARSE, SPARSE]},
         direct={**_NO_QUERY_RANK, **_BIAS, "mlp_layer_types": [SPARSE, DENSE, SPARSE]},
+        halves={**_HALVES, "rope_parameters": _EQUAL_MSCALES},
     ),
     *family(
         "glm_moe_dsa",
@@ -170,6 +178,16 @@ CASES: list[Case] = [
         "minicpm3",
         {**_LATENT, "dim_model_base": 20, "scale_emb": 7, "scale_depth": 1.3},
         bias={**_BIAS, "mlp_bias": True, "tie_word_embeddings": False},
+        longrope={
+            **_NO_QUERY_RANK,
+            "rope_parameters": rope(
+                7100.0,
+                rope_type="longrope",
+                short_factor=[1.0, 1.1, 1.3, 1.6],
+                long_factor=[1.0, 2.1, 3.3, 4.6],
+                original_max_position_embeddings=31,
+            ),
+        },
     ),
     *family(
         "minimax_m3_vl_text",
@@ -220,5 +238,6 @@ CASES: list[Case] = [
         _LATENT,
         direct={**_NO_QUERY_RANK, **_BIAS},
         untied={"tie_word_embeddings": False, "rope_parameters": rope(5300.0)},
+        yarn={**_HALVES, "rope_parameters": _MSCALES},
     ),
 ]

@@ -21,6 +21,8 @@ _TIED = {"tie_word_embeddings": True}
 _UNTIED = {"tie_word_embeddings": False}
 _EXPERTS = {"num_experts": 12, "num_experts_per_tok": 5}
 _ROUTED = {"n_routed_experts": 12, "num_experts_per_tok": 5, "n_group": 3, "topk_group": 2}
+_SUMMED, _SUMLESS = {"norm_topk_prob": True}, {"norm_topk_prob": False}
+_SCALED = {"routed_scaling_factor": 1.7}
 _LOCAL = {"num_local_experts": 10, "num_experts_per_tok": 3}
 _DEEP = {**HEADED, "num_hidden_layers": 4, "moe_intermediate_size": 38}
 _MIXED = {"layer_types": [SLIDING, FULL, SLIDING, FULL], "sliding_window": 9}
@@ -41,7 +43,7 @@ CASES: list[Case] = [
     *family(
         "afmoe",
         {**_DEEP, **_EXPERTS, **_MIXED, "num_dense_layers": 2, "num_shared_experts": 3},
-        bias={**_BIAS, "mup_enabled": True, "num_dense_layers": 0},
+        bias={**_BIAS, "mup_enabled": True, "num_dense_layers": 0, "route_scale": 1.7},
         unshared={"num_shared_experts": 0, "layer_types": None, "global_attn_every_n_layers": 3},
     ),
     *family(
@@ -52,7 +54,7 @@ CASES: list[Case] = [
     *family(
         "beam",
         {**_DEEP, **_EXPERTS, **_MIXED, "mlp_layer_types": _DENSE_FIRST, "n_group": 3, "topk_group": 2},
-        bias={**_BIAS, "mlp_layer_types": [SPARSE, DENSE, SPARSE, DENSE]},
+        bias={**_BIAS, "mlp_layer_types": [SPARSE, DENSE, SPARSE, DENSE], **_SUMLESS},
     ),
     *family(
         "cohere2_moe",
@@ -77,11 +79,20 @@ CASES: list[Case] = [
             "attn_config": {"kv_n_heads": 2, "clip_qkv": 1.5, "rope_theta": 5300.0},
             "ffn_config": {"hidden_size": 60, "ffn_hidden_size": 38, "moe_num_experts": 10, "moe_top_k": 3},
         },
+        power={
+            "ffn_config": {
+                "hidden_size": 60,
+                "ffn_hidden_size": 38,
+                "moe_num_experts": 10,
+                "moe_top_k": 3,
+                "moe_normalize_expert_weights": 2.5,
+            }
+        },
     ),
     *family(
         "dots1",
         {**_DEEP, **_ROUTED, **_MIXED, "n_shared_experts": 3, "first_k_dense_replace": 2},
-        bias={**_BIAS, "first_k_dense_replace": 0, "layer_types": None, "max_window_layers": 1},
+        bias={**_BIAS, "first_k_dense_replace": 0, "layer_types": None, "max_window_layers": 1, **_SUMMED, **_SCALED},
     ),
     *family(
         "ernie4_5_moe",
@@ -96,29 +107,30 @@ CASES: list[Case] = [
             "moe_layer_interval": 2,
         },
         bias={"use_bias": True, **_UNTIED, "moe_layer_end_index": -1, "moe_layer_interval": 1},
-        unshared={"moe_num_shared_experts": 0},
+        unshared={"moe_num_shared_experts": 0, "moe_norm_min": 0.6},
     ),
     *family(
         "exaone_moe",
         {**_DEEP, **_EXPERTS, **_MIXED, "num_shared_experts": 3, "n_group": 3, "topk_group": 2},
-        listed={"mlp_layer_types": [SPARSE, DENSE, SPARSE, DENSE]},
+        listed={"mlp_layer_types": [SPARSE, DENSE, SPARSE, DENSE], **_SUMLESS},
         dense_first={"first_k_dense_replace": 3, "mlp_layer_types": None, "layer_types": None, **_TIED},
     ),
-    *family("flex_olmo", {**GROUPED, **_EXPERTS, "pad_token_id": 0}, bias={**_BIAS, **_TIED}),
+    *family("flex_olmo", {**GROUPED, **_EXPERTS, "pad_token_id": 0}, bias={**_BIAS, **_TIED, **_SUMMED}),
     *family(
         "flint",
         {**_DEEP, **_EXPERTS, **_MIXED, "shared_expert_intermediate_size": 44, "mlp_only_layers": [0, 2]},
-        bias={**_BIAS, "mlp_only_layers": [], "decoder_sparse_step": 2},
+        bias={**_BIAS, "mlp_only_layers": [], "decoder_sparse_step": 2, **_SUMLESS},
     ),
     *family(
         "glm4_moe",
         {**_DEEP, **_ROUTED, "n_shared_experts": 3, "first_k_dense_replace": 2, "head_dim": 12},
-        qk_norm={"use_qk_norm": True, **_BIAS, "num_nextn_predict_layers": 0},
+        qk_norm={"use_qk_norm": True, **_BIAS, "num_nextn_predict_layers": 0, **_SUMLESS, **_SCALED},
     ),
     *family(
         "gpt_oss",
         {**HEADED, **_LOCAL, "num_hidden_layers": 4, "sliding_window": 9, "pad_token_id": 0},
         unbiased={"attention_bias": False, "layer_types": [FULL, FULL, SLIDING, FULL]},
+        tight={"swiglu_limit": 0.6, "swiglu_alpha": 1.3},
     ),
     *family("granitemoe", {**GROUPED, **_LOCAL, **_MULTIPLIED}, bias={**_BIAS, **_TIED}),
     *family(
@@ -143,6 +155,7 @@ CASES: list[Case] = [
         {**HEADED, "num_experts": 10, "moe_topk": 3, "pad_token_id": 0},
         bias={**_BIAS, "moe_topk": 2},
         one={"num_experts": 1, "moe_topk": 1},
+        alpha={"rope_parameters": rope(5300.0, rope_type="dynamic", alpha=7.0, factor=1.0)},
     ),
     *family(
         "hy_v3",
@@ -167,7 +180,7 @@ CASES: list[Case] = [
     *family(
         "kolibri1",
         without_width({**_DEEP, **_LOCAL, **_MIXED, "shared_expert_intermediate_size": 44}),
-        pattern={"layer_types": None, **_TIED},
+        pattern={"layer_types": None, **_TIED, **_SUMMED},
     ),
     *family(
         "laguna",
@@ -183,7 +196,7 @@ CASES: list[Case] = [
             "rope_parameters": _PARTIAL_PER_KIND,
             "moe_router_logit_softcapping": 5.0,
         },
-        ungated={"gating": False, **_BIAS, "num_attention_heads_per_layer": None},
+        ungated={"gating": False, **_BIAS, "num_attention_heads_per_layer": None, "moe_routed_scaling_factor": 1.7},
         elementwise={"gating": "per-element"},
     ),
     *family(
@@ -202,6 +215,8 @@ CASES: list[Case] = [
             "layer_types": [FULL, CHUNKED, CHUNKED, FULL, CHUNKED],
             "no_rope_layers": [0, 1, 1, 0, 1],
             "use_qk_norm": False,
+            "floor_scale": 8,
+            "attn_scale": 0.7,
             **_BIAS,
         },
     ),
@@ -214,7 +229,7 @@ CASES: list[Case] = [
             "mlp_layer_types": [SPARSE, DENSE, SPARSE, SPARSE],
             "rope_parameters": _PER_KIND,
         },
-        bias={**_BIAS, "mlp_layer_types": None},
+        bias={**_BIAS, "mlp_layer_types": None, **_SUMLESS},
     ),
     *family(
         "mimo_v2_flash",
@@ -232,7 +247,7 @@ CASES: list[Case] = [
                 SLIDING: rope(5300.0, partial_rotary_factor=0.334),
             },
         },
-        bias={**_BIAS, "mlp_layer_types": [SPARSE] * 4},
+        bias={**_BIAS, "mlp_layer_types": [SPARSE] * 4, **_SUMLESS, **_SCALED},
     ),
     *family("minimax_m2", {**HEADED, **_LOCAL, "rope_parameters": rope(5300.0, partial_rotary_factor=0.6)}, tied=_TIED),
     *family(
@@ -240,12 +255,23 @@ CASES: list[Case] = [
         {**HEADED, **_LOCAL},
         window={"sliding_window": 9, **_TIED},
     ),
-    *family("olmoe", {**GROUPED, **_EXPERTS}, bias={**_BIAS, "clip_qkv": 1.5, **_TIED}),
+    *family("olmoe", {**GROUPED, **_EXPERTS}, bias={**_BIAS, "clip_qkv": 1.5, **_TIED, **_SUMMED}),
     *family(
         "phimoe",
         {**GROUPED, "num_local_experts": 10, "num_experts_per_tok": 2},
         bias={**_BIAS, "lm_head_bias": True},
-        window={"sliding_window": 9},
+        window={"sliding_window": 9, "router_jitter_noise": 0.2},
+        longrope={
+            "rope_parameters": rope(
+                5300.0,
+                rope_type="longrope",
+                short_factor=[1.0, 1.1, 1.25, 1.3, 1.45],
+                long_factor=[1.2, 1.7, 2.6, 3.3, 4.8],
+                short_mscale=1.2,
+                long_mscale=1.2,
+                original_max_position_embeddings=24,
+            )
+        },
     ),
     *family(
         "qwen2_moe",
@@ -257,20 +283,20 @@ CASES: list[Case] = [
             "shared_expert_intermediate_size": 44,
             "mlp_only_layers": [1],
         },
-        unbiased={"qkv_bias": False, "mlp_only_layers": [], "decoder_sparse_step": 2},
+        unbiased={"qkv_bias": False, "mlp_only_layers": [], "decoder_sparse_step": 2, **_SUMMED},
         window={"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 2, **_TIED},
     ),
     *family(
         "qwen3_moe",
         {**_DEEP, "num_experts": 12, "num_experts_per_tok": 5, "mlp_only_layers": [2]},
-        bias={**_BIAS, "decoder_sparse_step": 2, "mlp_only_layers": [3]},
+        bias={**_BIAS, "decoder_sparse_step": 2, "mlp_only_layers": [3], **_SUMMED},
         window={"use_sliding_window": True, "sliding_window": 9, **_TIED},
         unused_window={"use_sliding_window": False, "sliding_window": 9},
     ),
     *family(
         "sarvam_moe",
         {**_DEEP, **_ROUTED, "n_shared_experts": 3, "first_k_dense_replace": 2},
-        bias={**_BIAS, "use_qk_norm": False},
+        bias={**_BIAS, "use_qk_norm": False, **_SUMLESS},
     ),
     *family(
         "solar_open",
@@ -286,6 +312,6 @@ CASES: list[Case] = [
             "n_shared_experts": 3,
             **_ROUTED,
         },
-        bias={**_BIAS, **_TIED},
+        bias={**_BIAS, **_TIED, **_SUMLESS, **_SCALED},
     ),
 ]

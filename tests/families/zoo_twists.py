@@ -16,6 +16,7 @@ _MULTIPLIED = {
     "attention_multiplier": 0.2,
 }
 _PER_KIND = {SLIDING: rope(5300.0), FULL: rope(71000.0)}
+_ALPHA = rope(5300.0, rope_type="dynamic", alpha=7.0, factor=1.0)
 _GEMMA4 = {
     **HEADED,
     "num_hidden_layers": 5,
@@ -108,6 +109,19 @@ CASES: list[Case] = [
         shared_value={"attention_k_eq_v": True, "num_global_key_value_heads": 1},
         global_heads={"num_global_key_value_heads": 1},
         bias={**_BIAS, **_UNTIED},
+        scaled={
+            "rope_parameters": {
+                FULL: rope(5300.0, rope_type="proportional", partial_rotary_factor=0.6, factor=3.0),
+                SLIDING: rope(
+                    900.0,
+                    rope_type="llama3",
+                    factor=5.0,
+                    low_freq_factor=0.7,
+                    high_freq_factor=3.1,
+                    original_max_position_embeddings=24,
+                ),
+            }
+        },
     ),
     *family("glm", {**HEADED, "head_dim": 12, "pad_token_id": 0}, unbiased={"attention_bias": False, **_TIED}),
     *family("glm4", {**HEADED, "head_dim": 12, "pad_token_id": 0}, unbiased={"attention_bias": False}),
@@ -125,7 +139,7 @@ CASES: list[Case] = [
         bias={"attention_bias": True, "mlp_bias": True, **_UNTIED},
         pattern={"layer_types": None, "layer_rope_theta": None, "num_hidden_layers": 6},
     ),
-    *family("hunyuan_v1_dense", HEADED, bias=_BIAS, tied=_TIED),
+    *family("hunyuan_v1_dense", HEADED, bias=_BIAS, tied=_TIED, alpha={"rope_parameters": _ALPHA}),
     *family(
         "hyperclovax",
         {**HEADED, **_MULTIPLIED},

@@ -22,7 +22,7 @@ from archc.parts.experts import MoeFields, SharedExpertFields
 from archc.parts.feed_forward import GatedFields, MlpFields
 from archc.parts.kinds import KINDS, PARTS, fields_of
 from archc.parts.norm import NormFields
-from archc.parts.position import LearnedFields, RopeFields
+from archc.parts.position import LearnedFields, RopeFields, SinusoidalFields
 from archc.parts.residual import ResidualFields
 from archc.parts.router import RouterFields
 from archc.spec.language import BranchHead, Header
@@ -209,7 +209,12 @@ def forcing(place: str, kind: str) -> Callable[[Draw], tuple[Tree, Tree]]:
         if place in KINDS:
             return {}, {place: draw(of_kind(place, kind))}
         if place == "logits":
-            return {"logits": draw(section(LogitsFields)) | draw_option(draw, LogitsFields, kind)}, {}
+            logits = draw(section(LogitsFields)) | draw_option(draw, LogitsFields, kind)
+            if kind != "adaptive":
+                return {"logits": logits}, {}
+            parts = (logits["adaptive"]["frequent"], *logits["adaptive"]["clusters"])  # as many tokens as there are
+            logits = {name: value for name, value in logits.items() if name not in ("vocab_size", "given")}
+            return {"vocab_size": sum(parts), "logits": logits}, {}
         models = get_args(get_type_hints(Header)[place])
         model = next(m for m in models if m is not NoneType and m.__struct_config__.tag == kind)
         return {place: draw(section(model))}, {}
@@ -232,12 +237,13 @@ def every_kind() -> list[tuple[str, str]]:
 
 
 PLAIN: Mapping[str, tuple[type[Fields], tuple[str, ...]]] = {
-    "embedding": (EmbeddingFields, ("scale",)),
-    "logits": (LogitsFields, ("scale", "softcap", "bias")),
+    "embedding": (EmbeddingFields, ("scale", "scale_rounded", "norm", "width", "segments", "affine")),
+    "logits": (LogitsFields, tuple(field.name for field in structs.fields(LogitsFields) if field.name != "adaptive")),
     "norm": (NormFields, ("weight", "bias", "placement")),
     "residual": (ResidualFields, ("stream", "branch")),
-    "rope": (RopeFields, ("pairing", "partial")),
-    "learned": (LearnedFields, ()),
+    "rope": (RopeFields, ("pairing", "partial", "direction", "float32", "scaling")),
+    "learned": (LearnedFields, ("offset",)),
+    "sinusoidal": (SinusoidalFields, ("offset", "layout", "slowest")),
     "gqa": (AttentionFields, ("kv_heads", "head_dim", "grouping", "bias", "scale", "window", "softcap", "qk_norm")),
     "mlp": (MlpFields, ("bias",)),
     "gated": (GatedFields, ("bias",)),
@@ -276,7 +282,8 @@ def plain_specs(draw: Draw) -> Tree:
     found |= {"archc": 1, "name": "fuzz"} | {name: draw(plain(name)) for name in ("embedding", "logits", "norm")}
     ffn, position = st.one_of(plain("mlp"), plain("gated"), plain_experts()), st.one_of(st.none(), plain("rope"))
     learned = draw(st.integers(0, 3)) == 0
-    found["position"] = draw(plain("learned") if learned else position)
+    added = st.one_of(plain("learned"), plain("sinusoidal"))
+    found["position"] = draw(added if learned else position)
     found |= {"attention": draw(plain("gqa")), "ffn": draw(ffn), "residual": draw(plain("residual"))}
     others = {"attention": plain("gqa"), "ffn": ffn, "norm": plain("norm")}
     other = {name: draw(others[name]) for name in draw(st.lists(st.sampled_from(sorted(others)), unique=True))}

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archc.architecture import compile_text
-from tests.layers import attention_of, feed_forward_of
 from archc.errors import UsageError
 from archc.parts.feed_forward import FeedForward
 from archc.spec.diagnostics import Diagnostic, SpecError
 from archc.spec.language import SECTIONS, KindFields
 from archc.spec.pattern import PatternError, expand
+from tests.layers import attention_of, feed_forward_of
 
 SPEC = """archc: 1
 name: a-model

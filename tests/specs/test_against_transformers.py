@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from archc.architecture import Architecture, compile_spec
-from tests.layers import attention_of, feed_forward_of
 from archc.parts.experts import Experts
+from tests.layers import attention_of, feed_forward_of
 from tests.specs.published import published, reference
 
 PLAIN = (

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from archc import resources
 from archc.analysis import build_report, compare_claims
 from archc.architecture import Architecture, compile_spec, compile_text
-from tests.layers import attention_of, feed_forward_of
 from archc.spec.diagnostics import Level, SpecError
 from archc.spec.load import shipped_names
+from tests.layers import attention_of, feed_forward_of
 
 NAMES = shipped_names()
 
