@@ -1,5 +1,6 @@
 # make demo   see archc at work on a small real model
 # make check  while developing: format, lint, types and the quick tests
+# make sweep  every family's tiny checkpoints through import, generation and the gate
 # make test   everything, as continuous integration runs it
 # make format let ruff rewrite what it can
 # make venv   only set up .venv: PYTHON=python3.12 chooses the interpreter
@@ -14,7 +15,7 @@ STAMP := $(VENV)/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check lint format venv clean
+.PHONY: help demo test check sweep lint format venv clean
 .DELETE_ON_ERROR:
 
 help:
@@ -28,6 +29,10 @@ demo: venv
 test: lint
 	@$(BIN)/archc fetch $(MODEL) >/dev/null
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	@$(BIN)/python -m benchmarks.coverage
+
+sweep: venv
+	@$(BIN)/python -m benchmarks.coverage
 
 check: lint
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow"

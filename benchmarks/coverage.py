@@ -36,6 +36,8 @@ TIERS = {
     "mixture": "Mixtures of experts",
     "latent": "Latent attention",
 }
+_LOGGED = 25
+"""After so many cases a log, which shows no bar, says how far it is."""
 FIGURES = ("full_pass", "cache", "padded", "planted")
 
 
@@ -70,6 +72,8 @@ def run(names: list[str], jobs: int) -> list[Outcome]:
         for outcome in pool.map(_one, names):
             outcomes.append(outcome)
             progress.update(task, advance=1, description=outcome.case)
+            if not progress.console.is_terminal and len(outcomes) % _LOGGED == 0:
+                print(f"{len(outcomes)} of {len(names)} cases", flush=True)
     return outcomes
 
 
@@ -94,7 +98,7 @@ def compare(outcomes: Iterable[Outcome], before: Mapping[str, Any]) -> list[Outc
         known = before.get(outcome.model_type, {}).get("refused", {})
         if not outcome.passed and not (outcome.refused and (not before or outcome.case in known)):
             fallen.append(outcome)
-            print(f"{outcome.case}: {outcome.failure or outcome.refused}", file=sys.stderr)
+            print(f"{outcome.case}: {outcome.failure or f'refused: {outcome.refused}'}", file=sys.stderr)
     return fallen
 
 
@@ -115,7 +119,7 @@ def document(outcomes: Iterable[Outcome]) -> dict[str, Any]:
         entry["passed"] += outcome.passed
         entry["options"] = sorted({*entry["options"], *outcome.options})
         if outcome.refused:
-            entry["refused"][outcome.case] = outcome.refused
+            entry["refused"][outcome.case] = list(outcome.refused)
         for figure in FIGURES:
             values = [value for value in (entry[figure], getattr(outcome, figure)) if value is not None]
             entry[figure] = round(max(values), 2) if values else None

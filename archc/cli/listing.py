@@ -99,12 +99,13 @@ def _family_entry(name: str, measured: dict[str, Any] | None) -> dict[str, Any]:
     from archc.families import family
 
     known = family(name)
+    refused = measured["refused"].values() if measured else ()
     return {
         "name": name,
         "tier": known.tier,
         "refused": known.refused or None,
         "generated": bool(known.rules),
         "options": measured["options"] if measured else [],
-        "unsupported": list(known.unsupported),
+        "unsupported": sorted({reason for case in refused for reason in case}),
         "checkpoints": {"tried": measured["cases"], "passed": measured["passed"]} if measured else None,
     }

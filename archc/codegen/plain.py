@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from archc.architecture.model import Architecture, Branch, Layer
 from archc.errors import ArchcError
@@ -11,19 +11,23 @@ from archc.parts.base import FfnPart, MixerPart
 
 
 class UngeneratedError(ArchcError):
-    """The language can say and size the design, and codegen cannot print it yet (exit code 1)."""
+    """The language can say and size the design, and codegen cannot print it yet, for these reasons (exit code 1)."""
 
     exit_code = 1
+
+    def __init__(self, name: str, reasons: Sequence[str]) -> None:
+        super().__init__(
+            f"E210: {name} cannot be generated yet, because of {'; '.join(reasons)}",
+            "`archc report` still sizes it; see `archc explain E210`",
+        )
+        self.reasons = tuple(reasons)
 
 
 def refuse_ungenerated(architecture: Architecture) -> None:
     """Raises UngeneratedError with everything in an Architecture that codegen cannot print."""
     found = list(dict.fromkeys(_ungenerated(architecture)))
     if found:
-        raise UngeneratedError(
-            f"E210: {architecture.name} cannot be generated yet, because of {'; '.join(found)}",
-            "`archc report` still sizes it; see `archc explain E210`",
-        )
+        raise UngeneratedError(architecture.name, found)
 
 
 def _ungenerated(architecture: Architecture) -> Iterator[str]:

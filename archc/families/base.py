@@ -101,8 +101,6 @@ class Family(Struct, frozen=True):
     tier: Tier = "dense"
     config: Table = field(default_factory=dict)
     inverse: Inverse = field(default_factory=dict)
-    unsupported: tuple[str, ...] = ()
-    """What a config may ask for that is sized, and refused by name where code is generated."""
     refused: str = ""
     """Why the language cannot say the model, where it cannot."""
     beside: str = ""

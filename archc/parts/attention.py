@@ -103,6 +103,14 @@ class Attention(MixerPart, frozen=True):
         return {name: norm for name, norm in found.items() if norm}
 
     @property
+    def shows_beyond(self) -> tuple[tuple[str, int], ...]:
+        """Window and chunk, and what grows with the number of columns."""
+        found = super().shows_beyond
+        if self.query_scale is None or self.query_scale.counts == "positions" or self.query_scale.form == "power":
+            return found
+        return (*found, ("attention.query_scale", self.query_scale.length))
+
+    @property
     def bounded_logits(self) -> bool:
         """Whether queries and keys are normed, or what they meet in is capped or clamped."""
         normed = self.q_norm is not None and (self.k_norm is not None or self.kv == "reused")

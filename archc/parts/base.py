@@ -224,6 +224,12 @@ class MixerPart(Part, frozen=True):
         return None
 
     @property
+    def shows_beyond(self) -> tuple[tuple[str, int], ...]:
+        """Fields that change nothing before so many tokens stand in the input and the cache."""
+        found = (("attention.window", self.window), ("attention.chunk", self.chunk))
+        return tuple((field, size) for field, size in found if size is not None)
+
+    @property
     def bounded_logits(self) -> bool:
         """Whether query-key products stay within bounds, however long training makes the projections grow."""
         return False

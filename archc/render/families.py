@@ -21,7 +21,11 @@ def print_families(entries: Iterable[dict[str, Any]], versions: str, out: Consol
     for entry in entries:
         line = Text(f"{entry['name']:<{widest}}", style="bold")
         out.print(line.append(f"  {entry['tier']:<8}  {_reach(entry)}", style="not bold"))
-        for label, words in (("options", entry["options"]), ("not", entry["unsupported"])):
+        for label, words in (
+            ("because", [entry["refused"]] if entry["refused"] else []),
+            ("options", entry["options"]),
+            ("refused", entry["unsupported"]),
+        ):
             if words:
                 text = f"{label}: {', '.join(words)}"
                 out.print(textwrap.fill(text, PROSE_WIDTH, initial_indent="    ", subsequent_indent="      "))
@@ -32,7 +36,7 @@ def print_families(entries: Iterable[dict[str, Any]], versions: str, out: Consol
 def _reach(entry: dict[str, Any]) -> str:
     """How far archc goes with a family."""
     if entry["refused"]:
-        return f"refused: {entry['refused']}"
+        return "refused"
     if not entry["generated"]:
         return "sizes alone"
     measured = entry["checkpoints"]

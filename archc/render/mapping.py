@@ -42,6 +42,8 @@ def _fields(imported: Imported) -> Iterator[Row]:
     """A row for each value of each field; of a field that layers share, with the layers that have it."""
     layers_of: dict[tuple[str, str, str], list[int]] = {}
     for path, leaf in imported.values:
+        if path in ("archc", "name"):
+            continue
         found = _LAYER.fullmatch(path)
         field = found[2] if found else path
         key = (field, json.dumps(leaf.value), _source(leaf))

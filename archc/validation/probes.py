@@ -94,7 +94,7 @@ def derive_probes(
     probes = [Probe(_named(length), purposes[length], ids(1, length)) for length in sorted(purposes)]
     blind: list[Blind] = []
     for more, unseen in (
-        _window_probes(architecture, ids, wall),
+        _far_probes(architecture, ids, wall),
         _padded(ids, wall),
         _cached(ids, wall),
         (_distant(architecture, ids, wall), []),
@@ -113,17 +113,17 @@ def _named(tokens: int) -> str:
     return "1 token" if tokens == 1 else f"{tokens} tokens"
 
 
-def _window_probes(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
-    """Three windows of tokens, as far as probes go, for every window; those too long to cross are blind."""
+def _far_probes(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
+    """Three times as many tokens as each field takes to show, as far as probes go; what takes longer is blind."""
     longest = min(LONGEST, wall)
     probes, blind = [], []
-    for window in sorted({mixer.window for mixer in mixers(architecture) if mixer.window}):
-        length = min(3 * window, longest)
-        if window >= longest:
-            why = f"a window of {window} shows after {window} tokens, and probes have {longest} at most"
-            blind.append(Blind("attention.window", why))
+    for field, size in sorted({found for mixer in mixers(architecture) for found in mixer.shows_beyond}):
+        name, length = field.rpartition(".")[2].replace("_", " "), min(3 * size, longest)
+        if size >= longest:
+            why = f"a {name} of {size} shows after {size} tokens, and probes have {longest} at most"
+            blind.append(Blind(field, why))
         elif length > _LONG:
-            probes.append(Probe(_named(length), f"crosses the window of {window}", ids(1, length)))
+            probes.append(Probe(_named(length), f"crosses the {name} of {size}", ids(1, length)))
     return probes, blind
 
 

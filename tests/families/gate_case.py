@@ -40,7 +40,8 @@ class Outcome:
     case: str
     model_type: str
     passed: bool = False
-    refused: str = ""
+    refused: tuple[str, ...] = ()
+    """By what fields and for what reasons it is sized alone."""
     failure: str = ""
     full_pass: float | None = None
     cache: float | None = None
@@ -71,7 +72,7 @@ def check(case: Case, *, thoroughly: bool) -> Outcome:
         try:
             _check(uglier(case), Path(name), outcome, thoroughly=thoroughly)
         except UngeneratedError as error:
-            outcome.refused = str(error)
+            outcome.refused = error.reasons
         except ArchcError as error:
             outcome.failure = str(error)
         except Exception as error:  # the case is named, and the others go on

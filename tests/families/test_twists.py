@@ -198,9 +198,8 @@ def test_pairs_that_stand_still_have_no_period() -> None:
     "change",
     [
         "attention.sinks=projected",
-        "ffn.inner_norm=true",
-        "residual.learned=stream",
-        "residual.layer_scalar=true",
+        "norm.gate_rank=4",
+        "residual.target=layer_end",
     ],
 )
 def test_what_cannot_be_printed_is_refused_by_name(change: str) -> None:

@@ -55,6 +55,15 @@ def test_windows_are_crossed_three_times_or_said_to_be_blind() -> None:
     assert [one.field for one in blind] == ["attention.window"]
 
 
+def test_so_are_chunks_and_what_grows_with_the_number_of_columns() -> None:
+    _, blind = derive_probes(compile_spec("llama4-scout").architecture)
+    assert {one.field for one in blind} == {"attention.chunk", "attention.query_scale"}
+    near = ("attention.chunk=200", "layers.kinds.global.attention.query_scale.length=600")
+    probes, blind = derive_probes(compile_spec("llama4-scout", near).architecture)
+    assert blind == []
+    assert {600, 1800} <= {probe.tokens for probe in probes}
+
+
 def test_the_same_seed_gives_the_same_tokens() -> None:
     architecture = compile_spec("smollm2-135m").architecture
     first, second, other = (derive_probes(architecture, seed)[0] for seed in (1, 1, 2))
