@@ -1,7 +1,7 @@
 """qwen3: llama with a norm on queries and keys (transformers 5.24, models/qwen3/modeling_qwen3.py)."""
 
 from archc.families import llama
-from archc.families.base import Family, Table
+from archc.families.base import Family, Inverse, Table
 from archc.families.common import head_dim, window
 
 CONFIG: Table = {
@@ -12,4 +12,6 @@ CONFIG: Table = {
     "ffn.bias": False,
 }
 
-FAMILY = Family("qwen3", llama.FAMILY.rules + llama.QK_NORM, tier="dense", config=CONFIG)
+INVERSE: Inverse = {"head_dim": lambda o: o.first("attention.head_dim")}
+
+FAMILY = Family("qwen3", llama.FAMILY.rules + llama.QK_NORM, tier="dense", config=CONFIG, inverse=INVERSE)

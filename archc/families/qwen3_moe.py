@@ -21,4 +21,4 @@ def ffn(c: Any) -> Table:
 
 CONFIG: Table = {**without(qwen3.CONFIG, "ffn"), "attention.window": Key("sliding_window"), "ffn": ffn}
 
-FAMILY = Family("qwen3_moe", qwen3.FAMILY.rules + ROUTED_EXPERTS, tier="mixture", config=CONFIG)
+FAMILY = Family("qwen3_moe", qwen3.FAMILY.rules + ROUTED_EXPERTS, tier="mixture", config=CONFIG, inverse=qwen3.INVERSE)
