@@ -51,7 +51,12 @@ def main(arguments: list[str] | None = None) -> int:
     swept = [name for name in known_families() if family(name).rules]
     unknown = sorted(set(options.families) - set(swept))
     if unknown:
-        parser.error(f"no such family, or none that can be generated: {', '.join(unknown)}")
+        known = [name for name in unknown if name in known_families()]
+        parser.error(
+            f"{', '.join(known)}: sized alone, for want of rules for stored tensors"
+            if known
+            else f"no such family: {', '.join(unknown)}"
+        )
     outcomes = run([case.name for case in CASES if case.model_type in (options.families or swept)], options.jobs)
     fallen = compare(outcomes, {} if options.write else stored())
     if options.write:

@@ -72,12 +72,15 @@ class Manifest:
     """Where everything that a checkpoint holds goes, as patterns: their number does not grow with the model.
 
     Not read, though they may be stored: `ignored`, of which one that ends in a dot stands for everything below; the
-    `tied_head`; and layers behind the first `layers`, under any of `extra_layers`.
+    `tied_head`; layers behind the first `layers`, under any of `extra_layers`; and of `empty`, those without a number.
     """
 
     table: tuple[TableRow, ...]
     ignored: tuple[str, ...] = ()
     tied_head: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    zero: tuple[str, ...] = ()
+    """Those that are read, and may be missing."""
     optional_prefix: str = ""
     extra_layers: tuple[str, ...] = ()
     layers: int = 0
@@ -95,8 +98,14 @@ class Manifest:
         longer = self.optional_prefix + stored
         return longer if _key(stored) not in known and _key(longer) in known else stored
 
-    def leaves_out(self, name: str) -> bool:
-        """Whether a tensor may be stored and is not read."""
+    def may_lack(self, name: str) -> bool:
+        """Whether a tensor that is read may be missing all the same."""
+        return _key(name) in map(_key, self.zero)
+
+    def leaves_out(self, name: str, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor of this shape may be stored and is not read."""
+        if 0 in shape and _key(name) in map(_key, self.empty):
+            return True
         below = tuple(pattern for pattern in self.optional if pattern.endswith("."))
         if name.startswith(below) or _key(name) in map(_key, self.optional):
             return True
@@ -143,13 +152,16 @@ def build_manifest(architecture: Architecture) -> Manifest:
     table = tuple(row for rule in kin.rules for row in _rows(kin, rule, holders))
     _require_places(kin, table, holders)
     read = {row.stored for row in table}
+    always_read = {row.stored for row in table if not any(_lacks(holder, row) for holder in holders)}
     heads = (f"{rule.stored}.weight" for rule in kin.rules if rule.fills == ("head",) and architecture.head.tied)
     stems = dict.fromkeys(row.stored.partition("N.")[0] for row in table if row.fills[0].startswith(_LAYER))
     extra_layers = tuple(stems) if kin.extra_layers else ()
     return Manifest(
         table=table,
-        ignored=tuple(name for name in kin.ignored if name not in read),
+        ignored=tuple(name for name in kin.ignored if name not in always_read),
         tied_head=tuple(heads),
+        empty=tuple(name for name in kin.empty if name not in read),
+        zero=tuple(row.stored for row in table if row.stored in kin.zero),
         optional_prefix=kin.optional_prefix,
         extra_layers=extra_layers,
         layers=len(architecture.layers),
@@ -206,6 +218,11 @@ def _rows(kin: Family, rule: Rule, holders: Sequence[_Holder]) -> Iterator[Table
         if any(shape[row.axis] % groups for holder in having for shape in holder.shapes(row) if groups > 1):
             raise UnstorableError.of(kin, f"{row.fills[0]} and others by turns, in {groups} equal groups")
         yield replace(row, groups=groups) if groups > 1 else replace(row, grouped_by=None)
+
+
+def _lacks(holder: _Holder, row: TableRow) -> bool:
+    """Whether this is one of several kinds of layers, and not one that has what a row fills."""
+    return holder.layer is not None and _LAYER in row.fills[0] and row.fills[0] not in holder.tensors
 
 
 def _spelled(rule: Rule) -> Iterator[TableRow]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archc.cli.options import json_option
 from archc.cli.output import emit_json, print_diagnostics
+from archc.errors import UsageError
 
 if TYPE_CHECKING:
     from archc.analysis import Report
@@ -20,22 +22,28 @@ Examples:
   archc list
   archc list --json | jq -r '.specs[].name'
   archc list --families
+  archc list --families llama gpt_oss
 
 KV/token is what one more token costs in the cache, of one sequence. Besides: w, what it costs until the windows are
 full; s, states of a fixed size.
 
 --families lists the model types of transformers instead: of each the tier (dense, twisted: dense with twists, mixture,
-latent, hybrid, exotic), whether code is generated and how many checkpoints pass the gate, the options of its configs
-that are read, and what is not supported.
+latent, hybrid, exotic), whether code is generated and how many checkpoints pass the gate, the keys of their configs
+that were read (options), and what of them is refused.
 """
 
 
 @click.command("list", help=HELP)
+@click.argument("names", metavar="[FAMILY]...", nargs=-1)
 @click.option("--families", is_flag=True, help="List the model types that can be imported, and how far archc goes.")
 @json_option
-def command(families: bool, json_target: str | None, force: bool) -> int:
+def command(names: tuple[str, ...], families: bool, json_target: str | None, force: bool) -> int:
     """Print or write the table; 1 if a spec in it cannot be used."""
-    return _families(json_target, force=force) if families else _specs(json_target, force=force)
+    if families:
+        return _families(names, json_target, force=force)
+    if names:
+        raise UsageError("names are for families", "write `archc list --families NAME`, or `archc report SPEC`")
+    return _specs(json_target, force=force)
 
 
 def _specs(json_target: str | None, *, force: bool) -> int:
@@ -77,12 +85,17 @@ def _entry(name: str, report: Report) -> dict[str, object]:
     }
 
 
-def _families(json_target: str | None, *, force: bool) -> int:
+def _families(names: tuple[str, ...], json_target: str | None, *, force: bool) -> int:
     from archc import resources
     from archc.families import known_families
 
+    unknown = sorted(set(names) - set(known_families()))
+    if unknown:
+        near = get_close_matches(unknown[0], known_families(), 1, 0.5)
+        raise UsageError(f"archc knows no family {unknown[0]}", f"did you mean {near[0]}?" if near else "see them all")
+
     measured = json.loads((resources.folder("measured") / "families.json").read_text(encoding="utf-8"))
-    entries = [_family_entry(name, measured["families"].get(name)) for name in known_families()]
+    entries = [_family_entry(name, measured["families"].get(name)) for name in names or known_families()]
     versions = {name: measured[name] for name in ("transformers", "torch")}
     if json_target is not None:
         emit_json({"measured_with": versions, "families": entries}, json_target, force=force)

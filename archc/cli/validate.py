@@ -22,13 +22,15 @@ HELP = """Hold the generated module against transformers, on real weights: same 
 Examples:
   archc validate smollm2-135m
   archc validate my-model.yaml --weights checkpoint/
+  archc validate checkpoint/
   archc validate smollm2-135m --set position.pairing=interleaved
   archc validate my-model.yaml --weights checkpoint/ --port my_port.py:load
 
-TARGET is a validator, which names its weights, or a spec. Without --port the module that archc generates is held
-against the reference. --port names a function load(weights, dtype) that returns something to call with input_ids; which
-probes it is given follows from its arguments (position_ids, attention_mask, past_key_values). Passing means: on every
-probe the port deviates by no more than 8 times what arithmetic alone does to the reference.
+TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
+--port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
+returns something to call with input_ids; which probes it is given follows from its arguments (position_ids,
+attention_mask, past_key_values). Passing means: on every probe the port deviates by no more than 8 times what
+arithmetic alone does to the reference.
 """
 
 

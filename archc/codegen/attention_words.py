@@ -37,7 +37,7 @@ def _of_projections(part: Attention) -> Iterator[str]:
         yield "values are the keys, before these are normed or turn"
     if part.q_norm:
         over = {"head": "each head", "width": "all heads together"}[part.qk_norm_over]
-        weight = ", with a weight for each head" if part.q_norm.heads is not None else ""
+        weight = " with a weight of its own" if part.q_norm.heads is not None else ""
         when = "" if part.rope is None else f" {part.qk_norm_order.replace('_', ' ').replace('rope', 'turning')}"
         yield f"queries and keys are normed over {over}{weight}{when}"
     if part.v_norm:

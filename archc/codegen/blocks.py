@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace as replaced
+from itertools import chain
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from archc.architecture.model import Branch, Layer
-from archc.codegen.inputs import Input
-from archc.codegen.naming import Variant, fitted
+from archc.codegen.by_kind import chosen
+from archc.codegen.inputs import Input, bare
+from archc.codegen.naming import LONGEST_CLASS_PREFIX, Variant, fitted, variants
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import FfnView, MixerView
 from archc.codegen.parts import MIXERS
 from archc.codegen.residuals import ResidualCall, Residuals, sum_of, times
+from archc.parts.attention import Attention
 from archc.parts.base import MixerPart, Part
+from archc.parts.norm import Norm
+from archc.parts.residual import Residual
 
+Place = tuple[int, Literal["before", "behind"]]
+"""That of a norm: the number of its branch, and on which side of the part it stands."""
 PartViews = Mapping[Part, MixerView[Any] | FfnView[Any]]
+_METHOD = 8
+"""Columns that the body of a method is indented by."""
+_ALTERNATIVES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ class BranchView:
         """Its modules, in the order of their use."""
         if self.norm:
             yield Member(f"{self.slot}_norm", self.norm.function, self.norm.arguments)
-        yield Member(self.slot, self.part.name, ("layer",) if isinstance(self.part, MixerView) else ())
+        yield Member(self.slot, self.part.name, ("layer",) if isinstance(self.part, MixerView) else self.part.arguments)
         if self.post_norm:
             yield Member(f"{self.slot}_post_norm", self.post_norm.function, self.post_norm.arguments)
         if self.residual:
@@ -73,12 +84,12 @@ class BranchView:
             return "x_BTD"
         return "y_BTD" if self.norm and isinstance(self.part, MixerView) and not self.beside else None
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """What its part is given."""
+    def arguments(self, routing: str) -> tuple[str, ...]:
+        """What its part is given; `routing` is what a router gets that tells the load-balancing loss its choices."""
         read = self.normed or (f"self.{self.slot}_norm({self.reads})" if self.norm else self.reads)
-        given = (*self.part.inputs, "cache") if isinstance(self.part, MixerView) else ()
-        return (read, *given, "routing") if self.part.routed else (read, *given)
+        if isinstance(self.part, MixerView):
+            return (read, *self.part.inputs, "cache", *(["routing"] if self.part.routed else []))
+        return (read, routing) if routing else (read,)
 
     @property
     def output(self) -> str:
@@ -93,7 +104,29 @@ class BranchView:
         return self.post_norm is not None and not self.branch.norm_on_sum
 
     @property
-    def sums(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def added_at_once(self) -> bool:
+        """Whether its output is added as its part, or its norm, gives it."""
+        return not (self.beside or self.residual or self.writes or self.branch.norm_on_sum)
+
+    def statements(self, routing: str) -> Iterator[str]:
+        """The statements that make its output, but for the call that `sums` holds."""
+        if self.normed:
+            read = f"{self.normed} = self.{self.slot}_norm({self.reads})"
+            yield f"{read}  # the stream goes on normed" if self.norms_stream else read
+        if self.norms_output or not self.added_at_once:
+            yield fitted(_METHOD, f"{self.output} = self.{self.slot}", self.arguments(routing))
+        if self.norms_output and not self.added_at_once:
+            yield f"y_BTD = self.{self.slot}_post_norm(y_BTD)"
+        if self.writes:
+            yield f"x_BTD, y_BTD = weighed_by_depth(x_BTD, y_BTD, {self.writes})"
+
+    def _last(self, routing: str) -> tuple[str, tuple[str, ...]]:
+        """The call that gives what it adds: that of its part, or of the norm behind that."""
+        if self.norms_output:
+            return f"self.{self.slot}_post_norm", ("y_BTD",)
+        return f"self.{self.slot}", self.arguments(routing)
+
+    def sums(self, routing: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What the stream becomes behind it, step by step: functions and their arguments, or expressions without."""
         residual, norm = self.branch.residual, f"self.{self.slot}_post_norm"
         if self.residual:
@@ -103,15 +136,17 @@ class BranchView:
                 yield norm, ("x_BTD",)
         elif self.branch.norm_on_sum:
             yield norm, (sum_of(residual, ["y_BTD"]),)
+        elif self.added_at_once:
+            function, arguments = self._last(routing)
+            yield sum_of(residual, [function]), arguments
         else:
             yield sum_of(residual, ["y_BTD"]), ()
 
 
 @dataclass(frozen=True, slots=True)
-class BlockView:
-    """One block class."""
+class BlockForm:
+    """The layers of one form, and how they are printed where they have a class of their own."""
 
-    name: str
     layer: Layer
     norm: NormCall | None
     """The norm that its branches share."""
@@ -127,20 +162,15 @@ class BlockView:
             yield from branch.members
 
     @property
-    def parameters(self) -> list[str]:
-        """What the layers of the model are given beside the stream and the cache."""
-        return [given.parameter for given in self.inputs]
+    def routed(self) -> BranchView | None:
+        """The branch with experts, which tells the load-balancing loss what it chooses."""
+        found = (branch for branch in self.branches if branch.part.routed and not isinstance(branch.part, MixerView))
+        return next(found, None)
 
     @property
-    def promised(self) -> list[Input]:
-        """Inputs that other blocks have not, and this block's mixer is given."""
-        used = {name for branch in self.branches if isinstance(branch.part, MixerView) for name in branch.part.inputs}
-        return [given for given in self.inputs if given.optional and given.name in used]
-
-    @property
-    def norms_stream(self) -> bool:
-        """Whether what goes on beside its branches is what the norm that they share gives."""
-        return self.layer.branches[0].residual.carries == "normed"
+    def by_depth(self) -> bool:
+        """Whether its sums ask how deep it stands."""
+        return any(branch.writes for branch in self.branches)
 
     @property
     def float32_stream(self) -> bool:
@@ -148,23 +178,34 @@ class BlockView:
         return self.layer.branches[0].residual.float32
 
     @property
-    def reads(self) -> str:
-        """What is read of the stream."""
-        return _read_of(self.layer)
-
-    @property
-    def needs_math(self) -> bool:
-        """Whether its sums ask how deep it stands, and take roots of that."""
-        return any(branch.writes for branch in self.branches)
-
-    @property
     def scaled(self) -> bool:
         """Whether a stored number multiplies what it returns."""
         return self.layer.branches[-1].residual.layer_scalar
 
-    def sums(self, branch: BranchView) -> Iterator[str]:
+    def body(self, routing: str) -> Iterator[str]:
+        """The statements of its forward pass; `routing` is what experts get beside what they read."""
+        if self.float32_stream:
+            yield "dtype = next(self.parameters()).dtype  # the stream is in float32"
+        for given in self._promised:
+            yield f"assert {given.name} is not None  # {given.reason}"
+        if self.norm and self.layer.branches[0].residual.carries == "normed":
+            yield "x_BTD = self.norm(x_BTD)  # the stream goes on normed"
+        elif self.norm:
+            yield f"y_BTD = self.norm({_read_of(self.layer)})"
+        for branch in self.branches:
+            yield from branch.statements(routing)
+            yield from self._sums(branch, routing)
+
+    @property
+    def _promised(self) -> list[Input]:
+        """Inputs that other layers have not, and its mixer is always given."""
+        mixers = [branch.part for branch in self.branches if isinstance(branch.part, MixerView)]
+        used = {name for mixer in mixers for name in mixer.inputs if name not in mixer.optional}
+        return [given for given in self.inputs if given.optional and given.name in used]
+
+    def _sums(self, branch: BranchView, routing: str) -> Iterator[str]:
         """The statements behind a branch that say what the stream becomes; the last of all returns it."""
-        found = [] if branch.beside else list(branch.sums)
+        found = [] if branch.beside else list(branch.sums(routing))
         last = branch is self.branches[-1]
         if last and branch.beside:
             found.append((sum_of(branch.branch.residual, [each.output for each in self.branches]), ()))
@@ -172,7 +213,7 @@ class BlockView:
             found.append(("self.scalar * x_BTD", ()))
         for number, (function, arguments) in enumerate(found, 1):
             line = f"{'return' if last and number == len(found) else 'x_BTD ='} {function}"
-            yield fitted(8, line, arguments) if arguments else line
+            yield fitted(_METHOD, line, arguments) if arguments else line
 
     @property
     def summary(self) -> str:
@@ -192,51 +233,183 @@ class BlockView:
         return f"{_capital(', then '.join(names))}{how}."
 
 
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """One block class: the forms of its layers, by kind, which hold different modules and do the same with them."""
+
+    name: str
+    forms: Mapping[str, BlockForm]
+
+    @property
+    def form(self) -> BlockForm:
+        """Any of them, to ask what holds of all."""
+        return next(iter(self.forms.values()))
+
+    @property
+    def parameters(self) -> list[str]:
+        """What layers are given beside the stream and the cache."""
+        return [given.parameter for given in self.form.inputs]
+
+    @property
+    def asks_kind(self) -> bool:
+        """Whether some module is another in layers of another kind."""
+        return any(len(set(calls.values())) > 1 for calls in self._members.values())
+
+    @property
+    def modules(self) -> Iterator[str]:
+        """The statements that make its modules."""
+        if self.form.by_depth:
+            yield "self.layer = layer"
+        if self.asks_kind:
+            yield "kind = LAYER_KINDS[layer]"
+        for name, calls in self._members.items():
+            if len(set(calls.values())) == 1:
+                member = next(iter(calls.values()))
+                yield fitted(_METHOD, f"self.{name} = {member.function}", member.arguments)
+            else:
+                made = {kind: f"{member.function}({', '.join(member.arguments)})" for kind, member in calls.items()}
+                yield chosen(_METHOD, f"self.{name}", made)
+
+    @property
+    def body(self) -> Iterator[str]:
+        """The statements of its forward pass."""
+        routed = [form.routed for form in self.forms.values() if form.routed]
+        if not routed or len(routed) == len(self.forms):
+            return self.form.body("routing" if routed else "")
+        test = f"isinstance(self.{routed[0].slot}, {routed[0].part.name})"
+        return chain((f"routed = (routing,) if {test} else ()",), self.form.body("*routed"))
+
+    @property
+    def _members(self) -> dict[str, dict[str, Member]]:
+        """The call that makes each module, by kind."""
+        found: dict[str, dict[str, Member]] = {}
+        for kind, form in self.forms.items():
+            for member in form.members:
+                found.setdefault(member.name, {})[kind] = member
+        return found
+
+    def takes(self, form: BlockForm) -> bool:
+        """Whether another form can share the class: it computes the same, with at most two modules for each name."""
+        mine = self.form
+        if (form.summary, form.scaled, [*form.body("")]) != (mine.summary, mine.scaled, [*mine.body("")]):
+            return False
+        calls = self._members
+        theirs = {member.name: member for member in form.members}
+        return theirs.keys() == calls.keys() and all(
+            len({member, *calls[name].values()}) <= _ALTERNATIVES for name, member in theirs.items()
+        )
+
+
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def without_arguments(layer: Layer) -> Layer:
-    """A layer without its kind and what its class is given from outside: layers equal in the rest share a class."""
-    branches = (
-        replace(branch, parts=tuple((slot, part_without_arguments(part)) for slot, part in branch.parts))
-        for branch in layer.branches
-    )
+def without_arguments(layer: Layer, printed: MixerPart | None) -> Layer:
+    """A layer without its kind and what its class is given from outside: layers equal in the rest share a class.
+
+    `printed` stands in the place of its mixer.
+    """
+    branches = []
+    for branch in layer.branches:
+        parts = ((slot, printed if printed and part is layer.mixer else part) for slot, part in branch.parts)
+        branches.append(replace(branch, parts=tuple(parts)))
     return replace(layer, kind="", branches=tuple(branches))
 
 
-def part_without_arguments(part: Part) -> Part:
-    """The same of a part."""
-    return mixer_without_arguments(part) if isinstance(part, MixerPart) else part
+def printed_mixers(mixing: Mapping[str, MixerPart]) -> dict[str, MixerPart]:
+    """What the class is printed from of each kind's mixer, without what it is given from outside.
 
-
-def mixer_without_arguments(part: MixerPart) -> MixerPart:
-    """The same of a mixer."""
-    found: MixerPart = MIXERS[type(part)].without_arguments(part)
+    Layers whose heads do not turn, or whose queries do not grow, share a class with those that differ in nothing else.
+    """
+    found: dict[str, MixerPart] = {kind: MIXERS[type(part)].without_arguments(part) for kind, part in mixing.items()}
+    alike: dict[MixerPart, list[str]] = {}
+    for kind, part in found.items():
+        if isinstance(part, Attention):
+            alike.setdefault(bare(part), []).append(kind)
+    for plain, kinds in alike.items():
+        parts = dict.fromkeys(part for kind in kinds if isinstance(part := found[kind], Attention))
+        turning = dict.fromkeys((part.rope, part.q_norm, part.k_norm) for part in parts if part.rope)
+        growths = dict.fromkeys(part.query_scale for part in parts if part.query_scale)
+        if len(turning) > 1:
+            continue
+        fullest = next((part for part in parts if part.rope), plain)
+        assert isinstance(fullest, Attention)
+        shared = replace(fullest, query_scale=next(iter(growths), None))
+        found |= dict.fromkeys(kinds, shared)
     return found
 
 
-def block_view(
-    variant: Variant[Layer], parts: PartViews, norms: Norms, residuals: Residuals, inputs: Sequence[Input]
-) -> BlockView:
-    """The view of a block; `parts` are the views of what layers hold."""
-    layer = variant.value
+def block_views(
+    forms: Sequence[Variant[Layer]], parts: PartViews, norms: Norms, residuals: Residuals, inputs: Sequence[Input]
+) -> list[BlockView]:
+    """The block classes of layers in these forms; `parts` are the views of what layers hold.
+
+    Where some layers lack a norm that others have, nothing stands in its place, if that saves a class.
+    """
+    layers = [form.value for form in forms]
+    found = []
+    for idle in (frozenset[Place](), _places_of_norms(layers)):
+        made = [_block_form(layer, parts, norms, residuals, inputs, idle) for layer in layers]
+        found.append(_shared(list(zip(forms, made, strict=True))))
+    return min(found, key=len)
+
+
+def _shared(forms: Sequence[tuple[Variant[Layer], BlockForm]]) -> list[BlockView]:
+    """Classes for forms of layers, each the first that it can share."""
+    classes: list[BlockView] = []
+    for variant, form in forms:
+        kinds = dict.fromkeys(variant.kinds, form)
+        sharing = next((number for number, each in enumerate(classes) if each.takes(form)), None)
+        if sharing is None:
+            classes.append(BlockView("Block", kinds))
+        else:
+            classes[sharing] = replaced(classes[sharing], forms={**classes[sharing].forms, **kinds})
+    numbers = ((kind, number) for number, each in enumerate(classes) for kind in each.forms)
+    named = variants(numbers, LONGEST_CLASS_PREFIX)
+    return [replaced(classes[each.value], name=f"{each.class_prefix}Block") for each in named]
+
+
+def _places_of_norms(layers: Sequence[Layer]) -> frozenset[Place]:
+    """Where some layer has a norm."""
+    found: set[Place] = set()
+    for number, branch in (each for layer in layers for each in enumerate(layer.branches)):
+        if branch.pre_norm:
+            found.add((number, "before"))
+        if branch.post_norm:
+            found.add((number, "behind"))
+    return frozenset(found)
+
+
+def _block_form(
+    layer: Layer,
+    parts: PartViews,
+    norms: Norms,
+    residuals: Residuals,
+    inputs: Sequence[Input],
+    idle: frozenset[Place],
+) -> BlockForm:
+    def norm_at(place: Place, norm: Norm | None, residual: Residual) -> NormCall | None:
+        if norm is not None:
+            return norms.call(norm, "WIDTH")
+        return NormCall("nn.Identity", ()) if place in idle and residual.carries == "stream" else None
+
     shared = norms.call(layer.shared_norm, "WIDTH") if layer.shared_norm else None
     kept = shared and layer.branches[0].residual.carries == "stream"
-    branches = [
-        BranchView(
-            branch=branch,
-            part=parts[branch.parts[0][1]],
-            norm=norms.call(branch.pre_norm, "WIDTH") if branch.pre_norm else None,
-            post_norm=norms.call(branch.post_norm, "WIDTH") if branch.post_norm else None,
-            residual=residuals.call(branch.residual),
-            beside=layer.parallel and len(layer.branches) > 1,
-            reads="y_BTD" if kept else _read_of(layer),
-            writes=_place(number, len(layer.branches)) if branch.residual.by_depth else None,
+    branches = []
+    for number, branch in enumerate(layer.branches):
+        branches.append(
+            BranchView(
+                branch=branch,
+                part=parts[branch.parts[0][1]],
+                norm=norm_at((number, "before"), branch.pre_norm, branch.residual),
+                post_norm=norm_at((number, "behind"), branch.post_norm, branch.residual),
+                residual=residuals.call(branch.residual),
+                beside=layer.parallel and len(layer.branches) > 1,
+                reads="y_BTD" if kept else _read_of(layer),
+                writes=_place(number, len(layer.branches)) if branch.residual.by_depth else None,
+            )
         )
-        for number, branch in enumerate(layer.branches)
-    ]
-    return BlockView(f"{variant.class_prefix}Block", layer, shared, tuple(branches), inputs)
+    return BlockForm(layer, shared, tuple(branches), inputs)
 
 
 def _read_of(layer: Layer) -> str:

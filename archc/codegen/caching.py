@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from archc.codegen.naming import literal
+from archc.codegen.by_kind import chosen
 
 Sizes = tuple[str, str]
+_VARIABLES = ("heads", "channels", "other_heads", "other_channels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,33 +28,49 @@ _EITHER = Kept("pairs", ("first", "second"), ("first_BKTC", "second_BKTC"), "[B,
 
 @dataclass(frozen=True, slots=True)
 class CacheView:
-    """Heads and channels of both tensors: of all layers alike, or by the kind of a layer."""
+    """What layers keep, and heads and channels of both tensors by the kind of a layer."""
 
     kept: Kept
     comment: str
-    shared: tuple[Sizes, Sizes] | None
-    of_kind: Mapping[str, tuple[Sizes, Sizes]]
+    sizes: Mapping[str, tuple[Sizes, Sizes]]
 
     @property
-    def second_as_first(self) -> bool:
-        """Whether both tensors have the same sizes everywhere."""
-        found = list(self.of_kind.values()) if self.shared is None else [self.shared]
-        return all(first == second for first, second in found)
+    def by_kind(self) -> bool:
+        """Whether sizes are others in layers of another kind."""
+        return len(set(self.sizes.values())) > 1
+
+    @property
+    def shared(self) -> tuple[Sizes, Sizes]:
+        """Those of all kinds, or the variables that hold them."""
+        first, second = next(iter(self.sizes.values()))
+        numbers = (*first, *second)
+        names = [self._variable(place) or number for place, number in enumerate(numbers)]
+        return (names[0], names[1]), (names[2], names[3])
+
+    @property
+    def statements(self) -> Iterator[str]:
+        """Statements that find heads and channels of a layer where they are not the same in all."""
+        done = set()
+        for place in range(4):
+            name = self._variable(place)
+            if name and name not in done:
+                done.add(name)
+                yield chosen(12, name, self._numbers(place))
+
+    def _variable(self, place: int) -> str | None:
+        """The variable of a size that differs between kinds; a size of values is that of keys where it is the same."""
+        numbers = self._numbers(place)
+        if len(set(numbers.values())) == 1:
+            return None
+        same = next(other for other in range(4) if self._numbers(other) == numbers)
+        return _VARIABLES[same]
+
+    def _numbers(self, place: int) -> dict[str, str]:
+        return {kind: (*first, *second)[place] for kind, (first, second) in self.sizes.items()}
 
 
-def cache_view(
-    sizes: Mapping[str, tuple[tuple[int, int], tuple[int, int]]], named: tuple[Sizes, Sizes], kept: Sequence[Kept]
-) -> CacheView:
-    """The cache of layers whose kinds have these sizes; `named` are their constants where all agree."""
+def cache_view(sizes: Mapping[str, tuple[Sizes, Sizes]], kept: Sequence[Kept]) -> CacheView:
+    """The cache of layers whose kinds have these sizes."""
     found = list(dict.fromkeys(kept))
-    alike = found[0] if len(found) == 1 else _EITHER
     comment = "" if len(found) == 1 else ", or ".join(one.words for one in found)
-    if len(set(sizes.values())) == 1:
-        return CacheView(alike, comment, named, {})
-    by_kind = {kind: (_words(first), _words(second)) for kind, (first, second) in sizes.items()}
-    return CacheView(alike, comment, None, by_kind)
-
-
-def _words(sizes: tuple[int, int]) -> Sizes:
-    heads, channels = sizes
-    return literal(heads), literal(channels)
+    return CacheView(found[0] if len(found) == 1 else _EITHER, comment, sizes)

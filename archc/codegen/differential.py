@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 from archc.codegen.attention import AttentionView
-from archc.codegen.naming import Variant
+from archc.codegen.naming import Names, Variant
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.rotation import Turn
 from archc.parts.attention import Attention
@@ -21,11 +21,11 @@ class DifferentialView(AttentionView):
     pair_norm: NormCall
 
     @classmethod
-    def of(cls, variant: Variant[Attention], norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
+    def of(cls, part: Attention, names: Names, norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
         """The view of an attention in pairs, with the names of the norm and rotation that it calls."""
-        part, plain = variant.value, AttentionView.of(variant, norms, turns)
+        plain = AttentionView.of(part, names, norms, turns)
         assert isinstance(part, DifferentialAttention)
-        pair_norm = norms.call(part.pair_norm, f"2 * {variant.constant_prefix}HEAD_DIM")
+        pair_norm = norms.call(part.pair_norm, f"2 * {names.HEAD_DIM}")
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)}, pair_norm=pair_norm)
 
     @property

@@ -76,6 +76,16 @@ class HeadView:
         return "SCORED_TOKENS" if self.part.unscored else "VOCAB_SIZE"
 
     @property
+    def plain(self) -> bool:
+        """Whether the matrix does all there is to do."""
+        return list(self.statements) == ["return self.head(x_BTD)"] and self.part.transform is None
+
+    @property
+    def function(self) -> str:
+        """What makes logits of the stream."""
+        return "self.head" if self.plain else "self.logits"
+
+    @property
     def summary(self) -> str:
         """The docstring of the method."""
         if self.part.given is not None or self.part.unscored:

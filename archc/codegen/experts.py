@@ -9,7 +9,7 @@ from typing import Self
 from archc.codegen.constants import Constant
 from archc.codegen.feed_forward import FeedForwardView, activation_words, glu_words, soft_capped
 from archc.codegen.glu import ACTIVATIONS, Halves
-from archc.codegen.naming import LINE, Variant, literal
+from archc.codegen.naming import LINE, Names, literal
 from archc.codegen.norms import Norms
 from archc.codegen.part_view import FfnView
 from archc.codegen.routing import RouterView, router_words
@@ -38,16 +38,16 @@ class ExpertsView(FfnView[Experts]):
     shared: FeedForwardView | None
 
     @classmethod
-    def of(cls, variant: Variant[Experts], norms: Norms) -> Self:
+    def of(cls, part: Experts, names: Names, norms: Norms) -> Self:
         """The view of a mixture, with the name of the norm that its router calls."""
-        part, p = variant.value, variant.constant_prefix
         norm = norms.call(part.router_norm, "WIDTH") if part.router_norm else None
         shared = None
         if part.shared is not None:
-            name = f"{variant.class_prefix}SharedExpert"
-            shared = SharedExpertView(name, f"{p}SHARED_", part.shared, f"{p}SHARED_WIDTH", None)
-        router = RouterView(p, part.router, part.experts, part.top_k, norm)
-        return cls(f"{variant.class_prefix}Experts", p, part, router, shared)
+            shared = SharedExpertView(
+                names.class_("SharedExpert"), names.below("SHARED_"), part.shared, names.SHARED_WIDTH, None
+            )
+        router = RouterView(names, part.router, part.experts, part.top_k, norm)
+        return cls(names.class_("Experts"), names, part, router, shared)
 
     @property
     def choice(self) -> RouterView:
@@ -57,10 +57,10 @@ class ExpertsView(FfnView[Experts]):
     @property
     def sizes(self) -> Iterator[Constant]:
         """Sizes of the experts and of the choice."""
-        part, p = self.part, self.constants
-        yield Constant(f"{p}EXPERTS", literal(part.experts))
-        yield Constant(f"{p}TOP_K", literal(part.top_k), "experts a token is sent to")
-        yield Constant(f"{p}EXPERT_WIDTH", literal(part.width))
+        part, c = self.part, self.names
+        yield Constant(c.EXPERTS, literal(part.experts))
+        yield Constant(c.TOP_K, literal(part.top_k), "experts a token is sent to")
+        yield Constant(c.EXPERT_WIDTH, literal(part.width))
         yield from self.router.sizes()
         yield from self._halves.sizes() if part.gated else ()
         yield from self.shared.sizes if self.shared else ()
@@ -139,7 +139,7 @@ class ExpertsView(FfnView[Experts]):
             input="x_D",
             suffix="F",
             indent=_INDENT,
-            constants=self.constants,
+            names=self.names,
             activation=part.activation,
             glu=part.glu or GluFields(),
             factors=GatedFactorFields(),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from archc.codegen.constants import Constant
 from archc.codegen.glu import ACTIVATIONS, Halves
-from archc.codegen.naming import LINE, Variant, literal
+from archc.codegen.naming import LINE, Names, literal
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import FfnView
 from archc.parts.additions import GatedFactorFields
@@ -18,18 +18,44 @@ from archc.parts.glu import GluFields
 
 @dataclass(frozen=True, slots=True)
 class FeedForwardView(FfnView[FeedForward]):
-    """One feed-forward class; `width` is the constant of its width."""
+    """A feed-forward; `width` is the constant of its width.
+
+    Feed-forwards that differ in nothing else share a class, which is `sized` then: given the width.
+    """
 
     width: str
     inner_norm: NormCall | None
+    sized: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def of(cls, variant: Variant[FeedForward], norms: Norms) -> Self:
+    def of(cls, part: FeedForward, names: Names, norms: Norms) -> Self:
         """The view of a feed-forward, with the name of the norm that it calls."""
-        part, p = variant.value, variant.constant_prefix
-        width = f"{p}FFN_WIDTH"
+        width = names.FFN_WIDTH
         inner_norm = norms.call(part.inner_norm, width) if part.inner_norm else None
-        return cls(f"{variant.class_prefix}FeedForward", p, part, width, inner_norm)
+        return cls(names.class_("FeedForward"), names, part, width, inner_norm)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the call that makes it is given."""
+        return (self.width,) if self.sized else ()
+
+    @property
+    def size(self) -> str:
+        """Its width, as its class reads it."""
+        return "width" if self.sized else self.width
+
+    @property
+    def norm_arguments(self) -> tuple[str, ...]:
+        """What makes the norm before its last matrix, if there is one."""
+        arguments = self.inner_norm.arguments if self.inner_norm else ()
+        return tuple(self.size if argument == self.width else argument for argument in arguments)
+
+    @property
+    def text(self) -> tuple[object, ...]:
+        """All that its class prints, but for its name and width."""
+        part, norm = self.part, self.inner_norm
+        parts = (part.gated, part.bias, part.activation, part.factors)
+        return (*parts, norm and norm.function, replace(self, sized=True).norm_arguments, *self.body)
 
     @property
     def sizes(self) -> Iterator[Constant]:
@@ -38,7 +64,7 @@ class FeedForwardView(FfnView[FeedForward]):
         yield Constant(self.width, literal(part.width))
         yield from self._halves.sizes() if part.gated else ()
         if part.factors is not None and part.factors.output != 1:
-            yield Constant(f"{self.constants}FFN_OUTPUT_FACTOR", literal(part.factors.output))
+            yield Constant(self.names.FFN_OUTPUT_FACTOR, literal(part.factors.output))
 
     @property
     def soft_caps(self) -> bool:
@@ -69,7 +95,7 @@ class FeedForwardView(FfnView[FeedForward]):
             yield from self._halves.statements()
             hidden = self._halves.product
         factors = self.part.factors or GatedFactorFields()
-        outer = f" * {self.constants}FFN_OUTPUT_FACTOR" if factors.output != 1 else ""
+        outer = f" * {self.names.FFN_OUTPUT_FACTOR}" if factors.output != 1 else ""
         outer += " * self.output_factor" if factors.learned_output else ""
         last = f"return self.down({hidden}){outer}"
         if self.inner_norm or outer or 8 + len(last) > LINE:
@@ -86,7 +112,7 @@ class FeedForwardView(FfnView[FeedForward]):
             input="x_BTD",
             suffix="BTF",
             indent=8,
-            constants=self.constants,
+            names=self.names,
             activation=part.activation,
             glu=part.glu or GluFields(),
             factors=part.factors or GatedFactorFields(),
@@ -130,3 +156,12 @@ def _factor_words(factors: GatedFactorFields | None) -> str:
         text += f"; learned factors, times {factors.learned:g}, multiply every channel of both halves"
     text += f"; the output is multiplied by {factors.output:g}" if factors.output != 1 else ""
     return text + ("; one learned number multiplies the output" if factors.learned_output else "")
+
+
+def sharing(views: Sequence[FeedForwardView]) -> list[FeedForwardView]:
+    """The same feed-forwards, of which those that differ in their widths alone share the class of the first."""
+    alike: dict[tuple[object, ...], list[FeedForwardView]] = {}
+    for view in views:
+        alike.setdefault(view.text, []).append(view)
+    shared = {key: found[0].name for key, found in alike.items() if len({view.width for view in found}) > 1}
+    return [replace(v, name=shared[v.text], sized=True) if v.text in shared else v for v in views]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from archc.codegen.constants import Constant
-from archc.codegen.naming import LINE, fitted, literal
+from archc.codegen.naming import LINE, Names, fitted, literal
 from archc.parts.additions import GatedFactorFields
 from archc.parts.glu import GluFields
 
@@ -32,28 +32,28 @@ class Halves:
     input: str
     suffix: str
     indent: int
-    constants: str
+    names: Names
     activation: str
     glu: GluFields
     factors: GatedFactorFields
 
     def sizes(self) -> Iterator[Constant]:
         """The constants that the statements read."""
-        c, glu, factors = self.constants, self.glu, self.factors
+        c, glu, factors = self.names, self.glu, self.factors
         if glu.limit is not None:
-            yield Constant(f"{c}GLU_LIMIT", literal(glu.limit))
+            yield Constant(c.GLU_LIMIT, literal(glu.limit))
         if glu.slope != 1:
-            yield Constant(f"{c}GLU_SLOPE", literal(glu.slope))
+            yield Constant(c.GLU_SLOPE, literal(glu.slope))
         if glu.gate_softcap is not None:
-            yield Constant(f"{c}GATE_SOFTCAP", literal(glu.gate_softcap))
+            yield Constant(c.GATE_SOFTCAP, literal(glu.gate_softcap))
         if glu.up_softcap is not None:
-            yield Constant(f"{c}UP_SOFTCAP", literal(glu.up_softcap))
+            yield Constant(c.UP_SOFTCAP, literal(glu.up_softcap))
         if glu.up_shift:
-            yield Constant(f"{c}GLU_SHIFT", literal(glu.up_shift))
+            yield Constant(c.GLU_SHIFT, literal(glu.up_shift))
         if factors.gate != 1:
-            yield Constant(f"{c}FFN_GATE_FACTOR", literal(factors.gate))
+            yield Constant(c.FFN_GATE_FACTOR, literal(factors.gate))
         if factors.learned is not None:
-            yield Constant(f"{c}FFN_LEARNED_FACTOR", literal(factors.learned), "multiplies the learned factors")
+            yield Constant(c.FFN_LEARNED_FACTOR, literal(factors.learned), "multiplies the learned factors")
 
     def statements(self) -> Iterator[str]:
         """What comes before the product."""
@@ -67,7 +67,7 @@ class Halves:
         else:
             yield at_once
         if self.glu.limited == "after_activation":
-            yield self._clamped(gate, f"max={self.constants}GLU_LIMIT")
+            yield self._clamped(gate, f"max={self.names.GLU_LIMIT}")
         if self._up_stands_alone:
             yield f"{up} = {self._projected(self.up)}"
             yield from self._changes_of_up()
@@ -106,36 +106,36 @@ class Halves:
         return ACTIVATIONS[self.activation].format(gate)
 
     def _activation(self) -> Iterator[str]:
-        gate, c = self._gate, self.constants
+        gate, c = self._gate, self.names
         # That of silu, which is gate * sigmoid(gate), where the two gates are not the same.
-        sigmoid = f"torch.sigmoid({gate if self.glu.slope == 1 else f'{c}GLU_SLOPE * {gate}'})"
+        sigmoid = f"torch.sigmoid({gate if self.glu.slope == 1 else f'{c.GLU_SLOPE} * {gate}'})"
         if self.glu.gate_softcap is not None:
             yield f"sigmoid_{self.suffix} = {sigmoid}"
-            yield f"{gate} = soft_cap({gate}, {c}GATE_SOFTCAP) * sigmoid_{self.suffix}"
+            yield f"{gate} = soft_cap({gate}, {c.GATE_SOFTCAP}) * sigmoid_{self.suffix}"
         elif self.glu.slope != 1:
             yield f"{gate} = {gate} * {sigmoid}"
         else:
             yield f"{gate} = {self._activated(gate)}"
 
     def _changes_of_gate(self) -> Iterator[str]:
-        gate, c = self._gate, self.constants
+        gate, c = self._gate, self.names
         if self.factors.gate != 1:
-            yield f"{gate} = {gate} * {c}FFN_GATE_FACTOR"
+            yield f"{gate} = {gate} * {c.FFN_GATE_FACTOR}"
         if self.factors.learned is not None:
-            yield f"{gate} = {gate} * (self.gate_factor * {c}FFN_LEARNED_FACTOR)"
+            yield f"{gate} = {gate} * (self.gate_factor * {c.FFN_LEARNED_FACTOR})"
         if self.glu.limit is not None and self.glu.limited == "before_activation":
-            yield self._clamped(gate, f"max={c}GLU_LIMIT")
+            yield self._clamped(gate, f"max={c.GLU_LIMIT}")
 
     def _changes_of_up(self) -> Iterator[str]:
-        up, c = self._up, self.constants
+        up, c = self._up, self.names
         if self.factors.learned is not None:
-            yield f"{up} = {up} * (self.up_factor * {c}FFN_LEARNED_FACTOR)"
+            yield f"{up} = {up} * (self.up_factor * {c.FFN_LEARNED_FACTOR})"
         if self.glu.limit is not None:
-            yield self._clamped(up, f"-{c}GLU_LIMIT", f"{c}GLU_LIMIT")
+            yield self._clamped(up, f"-{c.GLU_LIMIT}", c.GLU_LIMIT)
         if self.glu.up_softcap is not None:
-            yield f"{up} = soft_cap({up}, {c}UP_SOFTCAP)"
+            yield f"{up} = soft_cap({up}, {c.UP_SOFTCAP})"
         if self.glu.up_shift:
-            yield f"{up} = {up} + {c}GLU_SHIFT"
+            yield f"{up} = {up} + {c.GLU_SHIFT}"
 
     def _clamped(self, name: str, *bounds: str) -> str:
         return fitted(self.indent, f"{name} = {name}.clamp", bounds)

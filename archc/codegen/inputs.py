@@ -11,8 +11,9 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from archc.codegen.constants import Constant
-from archc.codegen.naming import Variant, fitted, literal, variants
+from archc.codegen.by_kind import chosen
+from archc.codegen.constants import Constant, with_names
+from archc.codegen.naming import Names, Variant, fitted, literal, variants
 from archc.codegen.rotation import RopeView
 from archc.parts.attention import Attention
 from archc.parts.attention_sections import QueryScaleFields
@@ -38,16 +39,6 @@ class Input:
         return len(set(self.values.values())) > 1
 
     @property
-    def table(self) -> str:
-        """The variable that holds its values by kind."""
-        return f"{self.name.split('_')[0]}_by_kind"
-
-    @property
-    def argument(self) -> str:
-        """What the loop over layers hands to a block."""
-        return f"{self.table}[kind]" if self.by_kind else self.name
-
-    @property
     def statement(self) -> str | None:
         """What changes it for all layers, where they agree and it is not what the variable of its name holds."""
         value = next(iter(self.values.values()))
@@ -63,15 +54,64 @@ class Input:
         """The parameter of a block."""
         return f"{self.name}: {self.annotation}" + (" | None" if self.optional else "")
 
-    @property
-    def rows(self) -> Iterator[str]:
-        """The lines of the table by kind."""
-        for kind, value in self.values.items():
-            yield _fitted_call(12, f"{literal(kind)}: ", value or "None", ",")
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """How the loop over layers hands inputs to a block: statements before it and in it, and arguments."""
+
+    before: tuple[str, ...]
+    inside: tuple[str, ...]
+    arguments: tuple[str, ...]
+    asks_kind: bool
+
+
+def handed(inputs: Sequence[Input]) -> Handed:
+    """What is the same in all layers, then what is another in layers of another kind, together."""
+    alike = [statement for given in inputs if (statement := given.statement)]
+    differing = [number for number, given in enumerate(inputs) if given.by_kind]
+    if not differing:
+        return Handed(tuple(alike), (), tuple(given.name for given in inputs), asks_kind=False)
+    first, end = differing[0], differing[-1] + 1
+    span = inputs[first:end]
+    name = f"layer_{span[0].name}" if len(span) == 1 else "inputs"
+    groups = variants((kind, tuple(given.values[kind] or "None" for given in span)) for kind in span[0].values)
+    before, inside, found = _chosen(name, groups)
+    arguments = (
+        *(given.name for given in inputs[:first]),
+        found if len(span) == 1 else f"*{found}",
+        *(given.name for given in inputs[end:]),
+    )
+    return Handed((*alike, *before), inside, arguments, asks_kind=True)
+
+
+def _chosen(name: str, groups: Sequence[Variant[tuple[str, ...]]]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Statements before the loop and in it that find the inputs of a layer, and the expression for them."""
+    kinds = [kind for group in groups for kind in group.kinds]
+    if len(groups) == len(kinds):
+        rows = (f"{literal(group.kinds[0])}: " for group in groups)
+        table = "".join(f"{' ' * 12}{_given(12, *each, ',')}\n" for each in zip(rows, groups, strict=True))
+        return (f"{name} = {{\n{table}{' ' * 8}}}",), (), f"{name}[kind]"
+    of_group = name.removeprefix("layer_")
+    names = [f"{group.function_prefix}{of_group}" for group in groups]
+    before = tuple(_given(8, f"{each} = ", group) for each, group in zip(names, groups, strict=True))
+    values = {kind: each for each, group in zip(names, groups, strict=True) for kind in group.kinds}
+    return before, (chosen(12, name, values),), name
+
+
+def _given(indent: int, head: str, group: Variant[tuple[str, ...]], tail: str = "") -> str:
+    """The inputs of a group behind the head of their line: one as it is, several as a tuple."""
+    if len(group.value) == 1:
+        return _fitted_call(indent, head, group.value[0], tail)
+    line = fitted(indent, head, group.value, tail)
+    if "\n" not in line:
+        return line
+    return fitted(
+        indent, head, [_fitted_call(indent + 4, "", value, ",").removesuffix(",") for value in group.value], tail
+    )
 
 
 def _fitted_call(indent: int, head: str, value: str, tail: str = "") -> str:
-    """A name, or the call of a function whose arguments are no calls."""
+    """A name, or the call of a function whose arguments are no calls, behind the head of its line."""
     function, _, arguments = value.partition("(")
     if not arguments:
         return f"{head}{value}{tail}"
@@ -103,6 +143,27 @@ def without_inputs(part: Attention) -> Attention:
     )
 
 
+_TURNED = ("head", "after_rope")
+
+
+def bare(part: Attention) -> Attention:
+    """The attention, as its class is printed, where heads do not turn and queries do not grow.
+
+    Norms without weights that stand behind the turning belong to it.
+    """
+    part = without_inputs(part)
+    if norms_turned(part):
+        part = replace(part, q_norm=None, k_norm=None)
+    order = part.qk_norm_order if part.q_norm else "before_rope"
+    return replace(part, rope=None, query_scale=None, qk_norm_order=order)
+
+
+def norms_turned(part: Attention) -> bool:
+    """Whether norms without weights stand behind the turning of each head."""
+    weightless = not any(norm.tensors("") for norm in part.head_norms)
+    return bool(part.rope and part.head_norms and weightless) and (part.qk_norm_over, part.qk_norm_order) == _TURNED
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """How far back a query sees: a number of positions, or to the first of its chunk, or all the way."""
@@ -110,18 +171,18 @@ class Sight:
     window: int | None
     chunk: int | None
 
-    def constants(self, p: str) -> Iterator[Constant]:
+    def constants(self, c: Names) -> Iterator[Constant]:
         """What it is printed with."""
         if self.window is not None:
-            yield Constant(f"{p}WINDOW", literal(self.window), "positions a query sees, its own included")
+            yield Constant(c.WINDOW, literal(self.window), "positions a query sees, its own included")
         if self.chunk is not None:
-            yield Constant(f"{p}CHUNK", literal(self.chunk), "positions of a chunk; a query sees no other chunk")
+            yield Constant(c.CHUNK, literal(self.chunk), "positions of a chunk; a query sees no other chunk")
 
-    def visible(self, p: str) -> str:
+    def visible(self, c: Names) -> str:
         """Which of the keys so far a query sees, as an expression."""
         if self.window is not None:
-            return f"visible_BTS.triu(past - {p}WINDOW + 1)"
-        return "visible_BTS" if self.chunk is None else f"within_chunk(visible_BTS, {p}CHUNK, attention_mask)"
+            return f"visible_BTS.triu(past - {c.WINDOW} + 1)"
+        return "visible_BTS" if self.chunk is None else f"within_chunk(visible_BTS, {c.CHUNK}, attention_mask)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,49 +191,49 @@ class ModelInputs:
 
     kinds: tuple[str, ...]
     ropes: Sequence[RopeView]
-    sights: Sequence[Variant[Sight]]
-    growths: Sequence[Variant[QueryScaleFields]]
+    sights: Sequence[tuple[Variant[Sight], Names]]
+    growths: Sequence[tuple[Variant[QueryScaleFields], Names]]
     """How queries grow with their position, where they do."""
-    slopes: Sequence[Variant[float]]
+    slopes: Sequence[tuple[Variant[float], Names]]
     """How fast the scores of the last head fall with distance, where they do."""
     heads: Mapping[str, tuple[str, int]]
     """The number of heads, and the constant that holds it, by the kinds whose scores fall with distance."""
 
     @classmethod
-    def of(cls, mixing: Mapping[str, MixerPart], ropes: Sequence[RopeView], constants: Mapping[str, str]) -> Self:
-        """The inputs of mixers; `constants` are the prefixes of their constants."""
+    def of(cls, mixing: Mapping[str, MixerPart], ropes: Sequence[RopeView], named: Mapping[str, Names]) -> Self:
+        """The inputs of mixers; `named` are the names of their constants."""
         attentions = {kind: part for kind, part in mixing.items() if isinstance(part, Attention)}
         falling = {kind: (part.heads, part.alibi.max_bias) for kind, part in attentions.items() if part.alibi}
         names: dict[int, str] = {}
+        growths = ((kind, part.query_scale) for kind, part in attentions.items() if part.query_scale)
         return cls(
             kinds=tuple(mixing),
             ropes=ropes,
-            sights=variants((kind, Sight(part.window, part.chunk)) for kind, part in mixing.items()),
-            growths=variants((kind, part.query_scale) for kind, part in attentions.items() if part.query_scale),
-            slopes=variants((kind, max_bias) for kind, (_, max_bias) in falling.items()),
-            heads={
-                kind: (names.setdefault(heads, f"{constants[kind]}HEADS"), heads)
-                for kind, (heads, _) in falling.items()
-            },
+            sights=with_names(
+                variants((kind, Sight(part.window, part.chunk)) for kind, part in mixing.items()), Sight.constants
+            ),
+            growths=with_names(variants(growths), _growth_constants),
+            slopes=with_names(variants((kind, steep) for kind, (_, steep) in falling.items()), _slope_constants),
+            heads={kind: (names.setdefault(heads, named[kind].HEADS), heads) for kind, (heads, _) in falling.items()},
         )
 
     @property
     def all(self) -> tuple[Input, ...]:
         """Every input that some layer has."""
-        seen = {kind: v.value.visible(v.constant_prefix) for v in self.sights for kind in v.kinds}
+        seen = {kind: v.value.visible(c) for v, c in self.sights for kind in v.kinds}
         table = {kind: rope.variable for rope in self.ropes for kind in rope.kinds}
         growth = {
             kind: f"{v.function_prefix}query_growth({_COUNTED[v.value.counts]})"
-            for v in self.growths
+            for v, _ in self.growths
             for kind in v.kinds
         }
         alibi = {
-            kind: f"alibi_bias({self.heads[kind][0]}, {v.constant_prefix}ALIBI_MAX_BIAS, visible_BTS)"
-            for v in self.slopes
+            kind: f"alibi_bias({self.heads[kind][0]}, {c.ALIBI_MAX_BIAS}, visible_BTS)"
+            for v, c in self.slopes
             for kind in v.kinds
         }
         found = (
-            self._input("rotation", "tuple[Tensor, Tensor]", table, "these layers see positions"),
+            self._input("rotation", "Pair", table, "these layers see positions"),
             self._input("growth_B1T1", "Tensor", growth, "queries of these layers grow"),
             self._input("alibi_HTS", "Tensor", alibi, "these layers see distances"),
             self._input("visible_BTS", "Tensor", seen),
@@ -185,15 +246,9 @@ class ModelInputs:
     @property
     def constants(self) -> Iterator[Constant]:
         """What they are printed with, beside tables of cosines and sines."""
-        for sight in self.sights:
-            yield from sight.value.constants(sight.constant_prefix)
-        for growth in self.growths:
-            yield Constant(f"{growth.constant_prefix}QUERY_GROWTH", literal(growth.value.strength))
-            yield Constant(
-                f"{growth.constant_prefix}GROWTH_LENGTH", literal(growth.value.length), _LENGTHS[growth.value.form]
-            )
-        for slope in self.slopes:
-            yield Constant(f"{slope.constant_prefix}ALIBI_MAX_BIAS", literal(slope.value), "slopes go down to 2^-this")
+        yield from (each for sight, c in self.sights for each in sight.value.constants(c))
+        yield from (each for growth, c in self.growths for each in _growth_constants(growth.value, c))
+        yield from (each for slope, c in self.slopes for each in _slope_constants(slope.value, c))
 
     @property
     def uneven(self) -> bool:
@@ -203,4 +258,13 @@ class ModelInputs:
     @property
     def chunked(self) -> bool:
         """Whether some queries see their chunk alone."""
-        return any(sight.value.chunk is not None for sight in self.sights)
+        return any(sight.value.chunk is not None for sight, _ in self.sights)
+
+
+def _growth_constants(growth: QueryScaleFields, c: Names) -> Iterator[Constant]:
+    yield Constant(c.QUERY_GROWTH, literal(growth.strength))
+    yield Constant(c.GROWTH_LENGTH, literal(growth.length), _LENGTHS[growth.form])
+
+
+def _slope_constants(max_bias: float, c: Names) -> Iterator[Constant]:
+    yield Constant(c.ALIBI_MAX_BIAS, literal(max_bias), "slopes go down to 2^-this")

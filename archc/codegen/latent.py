@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from archc.codegen.caching import LATENTS_AND_KEYS, Kept, Sizes
 from archc.codegen.constants import Constant
-from archc.codegen.naming import Variant, literal
+from archc.codegen.naming import Names, Variant, literal
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import MixerView
 from archc.codegen.rotation import Turn, function_of
@@ -25,22 +25,21 @@ class LatentView(MixerView[LatentAttention]):
     q_norm: NormCall | None
     kv_norm: NormCall
     k_norm: NormCall | None
-    rotate: str | None
 
     letters: ClassVar[str] = "R channels of a latent"
     kept: ClassVar[Kept] = LATENTS_AND_KEYS
 
     @classmethod
-    def of(cls, variant: Variant[LatentAttention], norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
+    def of(cls, part: LatentAttention, names: Names, norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
         """The view of a latent attention, with the names of the norms and the rotation that it calls."""
-        part, p = variant.value, variant.constant_prefix
+        c = names
         return cls(
-            name=f"{variant.class_prefix}Attention",
-            constants=p,
+            name=names.class_("Attention"),
+            names=names,
             part=part,
-            q_norm=norms.call(part.q_norm, f"{p}Q_RANK") if part.q_norm else None,
-            kv_norm=norms.call(part.kv_norm, f"{p}KV_RANK"),
-            k_norm=norms.call(part.rope_key_norm, f"{p}ROPE_DIM") if part.rope_key_norm else None,
+            q_norm=norms.call(part.q_norm, c.Q_RANK) if part.q_norm else None,
+            kv_norm=norms.call(part.kv_norm, c.KV_RANK),
+            k_norm=norms.call(part.rope_key_norm, c.ROPE_DIM) if part.rope_key_norm else None,
             rotate=function_of(part.rope, turns),
         )
 
@@ -61,73 +60,77 @@ class LatentView(MixerView[LatentAttention]):
     @property
     def rope_channels(self) -> str:
         """Positions act over a part of each head."""
-        return f"{self.constants}ROPE_DIM"
+        return self.names.ROPE_DIM
 
     @property
     def cached(self) -> tuple[Sizes, Sizes]:
         """The latent and the shared key, each as if it were one head."""
-        return ("1", f"{self.constants}KV_RANK"), ("1", f"{self.constants}ROPE_DIM")
-
-    @staticmethod
-    def cached_sizes(part: LatentAttention) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The same in numbers."""
-        return (1, part.fields.kv_rank), (1, part.fields.rope_dim)
+        return ("1", self.names.KV_RANK), ("1", self.names.ROPE_DIM)
 
     @property
     def sizes(self) -> Iterator[Constant]:
         """Sizes and scales."""
-        part, fields, p = self.part, self.part.fields, self.constants
-        yield Constant(f"{p}HEADS", literal(fields.heads))
+        part, fields, c = self.part, self.part.fields, self.names
+        yield Constant(c.HEADS, literal(fields.heads))
         if fields.q_rank is not None:
-            yield Constant(f"{p}Q_RANK", literal(fields.q_rank), "channels of the latent of queries")
-        yield Constant(f"{p}KV_RANK", literal(fields.kv_rank), "channels of the latent of keys and values")
-        yield Constant(f"{p}NOPE_DIM", literal(fields.nope_dim), "channels of a head made of the latent")
-        yield Constant(f"{p}ROPE_DIM", literal(fields.rope_dim), self._rope_words)
-        yield Constant(f"{p}HEAD_DIM", f"{p}NOPE_DIM + {p}ROPE_DIM")
-        yield Constant(f"{p}VALUE_DIM", literal(fields.value_dim), "channels of a value")
-        yield Constant(f"{p}KV_HEAD_DIM", f"{p}NOPE_DIM + {p}VALUE_DIM")
-        yield Constant(f"{p}Q_WIDTH", f"{p}HEADS * {p}HEAD_DIM")
-        yield Constant(f"{p}KV_WIDTH", f"{p}HEADS * {p}KV_HEAD_DIM")
-        yield Constant(f"{p}O_WIDTH", f"{p}HEADS * {p}VALUE_DIM")
-        if part.scale == part.head_dim**-0.5:
-            yield Constant(f"{p}ATTENTION_SCALE", f"{p}HEAD_DIM**-0.5")
-        else:
-            yield Constant(f"{p}ATTENTION_SCALE", literal(part.scale), "not HEAD_DIM**-0.5")
+            yield Constant(c.Q_RANK, literal(fields.q_rank), "channels of the latent of queries")
+        yield Constant(c.KV_RANK, literal(fields.kv_rank), "channels of the latent of keys and values")
+        yield Constant(c.NOPE_DIM, literal(fields.nope_dim), "channels of a head made of the latent")
+        yield Constant(c.ROPE_DIM, literal(fields.rope_dim), self._rope_words)
+        yield Constant(c.HEAD_DIM, f"{c.NOPE_DIM} + {c.ROPE_DIM}")
+        yield Constant(c.VALUE_DIM, literal(fields.value_dim), "channels of a value")
+        yield Constant(c.KV_HEAD_DIM, f"{c.NOPE_DIM} + {c.VALUE_DIM}")
+        yield Constant(c.Q_WIDTH, f"{c.HEADS} * {c.HEAD_DIM}")
+        yield Constant(c.KV_WIDTH, f"{c.HEADS} * {c.KV_HEAD_DIM}")
+        yield Constant(c.O_WIDTH, f"{c.HEADS} * {c.VALUE_DIM}")
+        if not self._usual_scale:
+            yield Constant(c.ATTENTION_SCALE, literal(part.scale), "not HEAD_DIM**-0.5")
         if fields.q_latent_scale is not None:
-            yield Constant(f"{p}Q_LATENT_SCALE", literal(fields.q_latent_scale))
+            yield Constant(c.Q_LATENT_SCALE, literal(fields.q_latent_scale))
         if fields.kv_latent_scale is not None:
-            yield Constant(f"{p}KV_LATENT_SCALE", literal(fields.kv_latent_scale))
+            yield Constant(c.KV_LATENT_SCALE, literal(fields.kv_latent_scale))
 
     @property
     def _rope_words(self) -> str:
         return "channels of a head that turn" if self.rotate else "channels of a head whose key all heads share"
 
+    @property
+    def _usual_scale(self) -> bool:
+        """Whether scores are scaled as torch's attention does, by the root of the channels of a head."""
+        return bool(self.part.scale == self.part.head_dim**-0.5)
+
+    @property
+    def attended(self) -> list[str]:
+        """What torch's attention is given."""
+        scale = [] if self._usual_scale else [f"scale={self.names.ATTENTION_SCALE}"]
+        return ["q_BHTC", "k_BHSC", "v_BHSC", "visible_BTS", *scale]
+
     def linear(self, name: LatentProjection) -> tuple[str, str, str]:
         """Sizes of a projection, and whether it has a bias."""
-        p, fields = self.constants, self.part.fields
+        c, fields = self.names, self.part.fields
         into, out = {
-            "q": ("WIDTH", f"{p}Q_WIDTH"),
-            "q_down": ("WIDTH", f"{p}Q_RANK"),
-            "q_up": (f"{p}Q_RANK" if fields.q_latent == "normed" else f"2 * {p}Q_RANK", f"{p}Q_WIDTH"),
-            "kv_down": ("WIDTH", f"{p}KV_RANK + {p}ROPE_DIM"),
-            "kv_up": (f"{p}KV_RANK", f"{p}KV_WIDTH"),
-            "o": (f"{p}O_WIDTH", "WIDTH"),
+            "q": ("WIDTH", c.Q_WIDTH),
+            "q_down": ("WIDTH", c.Q_RANK),
+            "q_up": (c.Q_RANK if fields.q_latent == "normed" else f"2 * {c.Q_RANK}", c.Q_WIDTH),
+            "kv_down": ("WIDTH", f"{c.KV_RANK} + {c.ROPE_DIM}"),
+            "kv_up": (c.KV_RANK, c.KV_WIDTH),
+            "o": (c.O_WIDTH, "WIDTH"),
         }[name]
         return into, out, f"bias={name in self.part.biased}"
 
     @property
     def gate(self) -> tuple[str, str, str]:
         """Sizes of the gate's projection, and whether it has a bias."""
-        p, fields = self.constants, self.part.fields
+        c, fields = self.names, self.part.fields
         assert fields.gate is not None
         into = self.linear("q_up")[0] if fields.gate.source == "latent" else "WIDTH"
-        out = f"{p}HEADS" if fields.gate.over == "head" else f"{p}O_WIDTH"
+        out = c.HEADS if fields.gate.over == "head" else c.O_WIDTH
         return into, out, f"bias={fields.gate.bias}"
 
     def normed_query(self, expression: str) -> str:
         """The normed latent of queries, made of the latent."""
         normed = f"self.q_norm({expression})"
-        return f"{normed} * {self.constants}Q_LATENT_SCALE" if self.part.fields.q_latent_scale is not None else normed
+        return f"{normed} * {self.names.Q_LATENT_SCALE}" if self.part.fields.q_latent_scale is not None else normed
 
     def gated(self, source: str) -> str:
         """What multiplies the outputs of heads."""

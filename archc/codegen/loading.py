@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from archc.architecture.model import Architecture
 from archc.checkpoints.manifest import Manifest, TableRow, build_manifest
 from archc.codegen.constants import Constant
-from archc.codegen.naming import literal
+from archc.codegen.naming import LINE, literal
 
 _LAYER, _EXPERT = ".N.", ".E."
 _COUNTED = {"kv_heads": ("KV_HEADS",), "rows": ("EXPERT_WIDTH", "FFN_WIDTH")}
@@ -27,10 +29,14 @@ class LoaderView:
     transposed: tuple[str, ...] = ()
     flat: tuple[str, ...] = ()
     unit_axes: tuple[str, ...] = ()
-    deep: bool = False
-    """Whether stored tensors are to be laid out anew that hold all experts."""
     redundant: tuple[str, ...] = ()
     redundant_words: str = ""
+    redundant_somewhere: bool = False
+    """Whether some of them are read for other layers."""
+    zero: tuple[str, ...] = ()
+    """What may be missing."""
+    empty: bool = False
+    """Whether there may be stored tensors without numbers, of what the model does not have."""
     beside: tuple[str, ...] = ()
     """How the names of tensors begin that the model leaves out."""
     extra_layers: tuple[str, ...] = ()
@@ -38,8 +44,16 @@ class LoaderView:
     prefix: str = ""
     complete_prefixes: tuple[str, ...] = ()
     layers_differ: bool = False
-    buffers: bool = False
-    """Whether the model has buffers that are stored."""
+
+    @property
+    def ends(self) -> tuple[TableRow, ...]:
+        """The rows of the table outside of layers."""
+        return tuple(row for row in self.table if _LAYER not in row.stored)
+
+    @property
+    def layer(self) -> tuple[TableRow, ...]:
+        """The rows of the table for each layer."""
+        return tuple(row for row in self.table if _LAYER in row.stored)
 
     @property
     def fused(self) -> bool:
@@ -47,9 +61,9 @@ class LoaderView:
         return any(len(row.fills) > 1 for row in self.table)
 
     @property
-    def lists(self) -> bool:
-        """Whether the table names parameters in lists."""
-        return self.fused or self.deep
+    def reshaped(self) -> bool:
+        """Whether some stored tensor has other axes than what it fills."""
+        return bool(self.flat or self.unit_axes)
 
     @property
     def experts(self) -> bool:
@@ -59,12 +73,17 @@ class LoaderView:
     @property
     def needs_patterns(self) -> bool:
         """Whether stored names are looked up with N for the number of their layer."""
-        return bool(self._looked_up) or any(_LAYER in name for name in self.redundant)
+        return bool(self._looked_up)
+
+    @property
+    def redundant_in_layers(self) -> bool:
+        """Whether some name that adds nothing is that of a layer's tensor."""
+        return any(_LAYER in name for name in self.redundant)
 
     @property
     def needs_re(self) -> bool:
         """Whether names are matched."""
-        return self.needs_patterns or bool(self.extra_layers)
+        return self.needs_patterns or self.redundant_in_layers or bool(self.extra_layers) or bool(self.zero)
 
     @property
     def _looked_up(self) -> tuple[str, ...]:
@@ -72,21 +91,11 @@ class LoaderView:
 
     @property
     def legend(self) -> tuple[str, ...]:
-        """The lines above the table."""
-        first = "# Where each tensor of a checkpoint goes: N is a layer"
-        first += ", E an expert." if self.experts else "."
-        if not self.fused:
-            return (first,)
-        if self.experts:
-            return (
-                first,
-                "# Where several parameters are named, they share the rows of the stored tensor in this",
-                "# order.",
-            )
-        return (
-            first + " Where several",
-            "# parameters are named, they share the rows of the stored tensor in this order.",
-        )
+        """The lines above the table for layers."""
+        expert = ", and those of expert E into its slice" if self.experts else ""
+        braces = "; what stands in braces shares its rows, in this order" if self.fused else ""
+        text = f"Where those of layer N go, below layers.N{expert}{braces}."
+        return tuple(textwrap.wrap(text, LINE, initial_indent="# ", subsequent_indent="# "))
 
 
 def loader_view(architecture: Architecture, constants: Iterable[Constant]) -> LoaderView:
@@ -94,31 +103,37 @@ def loader_view(architecture: Architecture, constants: Iterable[Constant]) -> Lo
 
     Numbers that the module's constants hold are printed by name.
     """
-    buffers = any(tensor.buffer for tensor in architecture.tensors())
     if architecture.family is None:
-        return LoaderView(buffers=buffers)
+        return LoaderView()
     manifest = build_manifest(architecture)
     values = {constant.name: constant.value for constant in constants}
     rows = manifest.table
     view = LoaderView(
         table=rows,
         groups={row.stored: _groups(row, values) for row in rows if row.groups > 1},
-        stacked=tuple(row.stored for row in rows if row.axis == 1),
+        stacked=tuple(row.stored for row in rows if row.axis == 1 and not row.transposed),
         transposed=tuple(row.stored for row in rows if row.transposed),
         flat=tuple(row.stored for row in rows if row.flat),
         unit_axes=tuple(row.stored for row in rows if row.unit_axis),
-        deep=_deep(architecture, manifest),
         redundant=tuple(name for name in manifest.optional if not name.endswith(".")),
         redundant_words=_redundant_words(manifest),
+        redundant_somewhere=any(row.stored in manifest.ignored for row in rows),
+        zero=manifest.zero,
+        empty=bool(manifest.empty),
         beside=tuple(name for name in manifest.optional if name.endswith(".")),
         extra_layers=tuple(re.escape(stem) + r"(\d+)\." for stem in manifest.extra_layers),
         prefix=manifest.optional_prefix,
         complete_prefixes=_complete_prefixes(manifest),
         layers_differ=_layers_differ(architecture, manifest),
-        buffers=buffers,
     )
     single = [name for name in (*view._looked_up, *view.redundant) if re.search(r"\.(E|\d+)\.", name)]
+    assert not (view.zero and view.fused), "loader.py.j2 fills single parameters with zeros"
     assert not single, f"loader.py.j2 looks names up with N for every number: {single}"
+    strange = [row.stored for row in view.ends if len(row.fills) > 1 or row.fills[0].startswith("layers.")]
+    strange += [row.stored for row in view.layer if not row.fills[0].startswith("layers.N.")]
+    assert not strange, f"loader.py.j2 has no table for {strange}"
+    shared = [row.stored for row in rows if len(row.fills) > 1 and (row.flat or row.unit_axis)]
+    assert not shared, f"loader.py.j2 takes rows apart along axes that are those of the model: {shared}"
     return view
 
 
@@ -128,21 +143,38 @@ def _groups(row: TableRow, values: Mapping[str, str]) -> str:
     return next((name for name in names if values.get(name) == number), number)
 
 
-def _deep(architecture: Architecture, manifest: Manifest) -> bool:
-    """Whether experts are laid out on disk as the model does not hold them: not only matrices are transposed."""
-    axes = {tensor.name: len(tensor.shape) for tensor in architecture.tensors()}
-    transposed = {fill for row in manifest.table if row.transposed for fill in row.fills}
-    layers = range(len(architecture.layers))
-    names = (fill.replace(_LAYER, f".{layer}.") for fill in transposed for layer in layers)
-    return any(row.axis or row.flat for row in manifest.table) or any(axes.get(name, 0) > 2 for name in names)
+def entry(row: TableRow) -> str:
+    """A row of a table: what is stored, and what that fills, below it where the line would be too long."""
+    stored, found = literal(row.stored), literal(_filled(row))
+    line = f"{stored}: {found},"
+    return line if 4 + len(line) <= LINE else f"{stored}: (\n        {found}\n    ),"
+
+
+def _filled(row: TableRow) -> str:
+    """The parameters of a layer that share a row, in one name: `attention.{q,k,v}.weight`."""
+    fills = [fill.removeprefix("layers.N.") for fill in row.fills]
+    if len(fills) == 1:
+        return fills[0]
+    words = [re.findall(r"[._]|[^._]+", fill) for fill in fills]
+    first = _alike(words)
+    rests = [found[first:] for found in words]
+    last = _alike([found[::-1] for found in rests])
+    middles = ["".join(found[: len(found) - last]) for found in rests]
+    before, after = "".join(words[0][:first]), "".join(words[0][len(words[0]) - last :])
+    return f"{before}{{{','.join(middles)}}}{after}"
+
+
+def _alike(sequences: Iterable[Sequence[str]]) -> int:
+    """How many words all begin with."""
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*sequences, strict=False)))
 
 
 def _redundant_words(manifest: Manifest) -> str:
-    single = [name for name in manifest.ignored if not name.endswith(".")]
+    read = {row.stored for row in manifest.table}
     found = {
         "the head is the embedding": bool(manifest.tied_head),
-        "buffers of old versions": not all(name.endswith(".weight") for name in single),
-        "matrices of no width": any(name.endswith(".weight") for name in single),
+        "buffers of old versions": not all(name.endswith(".") or name in read for name in manifest.ignored),
+        "norms of layers without": any(name in read for name in manifest.ignored),
     }
     return ", ".join(words for words, is_so in found.items() if is_so)
 

@@ -9,8 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from archc import __version__, resources
 from archc.architecture.model import Architecture
 from archc.codegen import prose
-from archc.codegen.loading import loader_view
-from archc.codegen.naming import fitted, literal
+from archc.codegen.loading import entry, loader_view
+from archc.codegen.naming import braced, fitted, literal
 from archc.codegen.plain import refuse_ungenerated
 from archc.codegen.view import build_view
 from archc.files import stamped
@@ -40,7 +40,9 @@ def environment() -> Environment:
         autoescape=False,  # Python source, not HTML; names pass through `literal`
     )
     found.filters["literal"] = literal
+    found.filters["entry"] = entry
     found.globals["fitted"] = fitted
+    found.globals["braced"] = braced
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 LINE = 88
@@ -47,6 +47,14 @@ def fitted(indent: int, head: str, items: Sequence[str], tail: str = "") -> str:
     return f"{head}(\n{inner}{' ' * indent}){tail}"
 
 
+def braced(head: str, items: Sequence[str]) -> str:
+    """`head{items}`, a set at the top of a module, on one line where it fits."""
+    line = f"{head}{{{', '.join(items)}}}"
+    if len(line) <= LINE:
+        return line
+    return f"{head}{{\n" + "".join(f"    {item},\n" for item in items) + "}"
+
+
 def words(kind: str) -> list[str]:
     """The words in a kind of layer's name: `chunked+moe` gives chunked, moe."""
     return [word for word in re.split(r"[^a-z0-9]+", kind) if word]
@@ -61,6 +69,43 @@ def labels(kinds: Iterable[str]) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """Names of classes and constants of one form of a part: `names.HEADS` is HEADS, or LOCAL_HEADS.
+
+    They have the prefix, where there is one, but for constants that are `shared` with the other forms, and for classes
+    of which there is `one` alone. `first` begins all constants, after the prefix. `variables` stand in for some.
+    """
+
+    prefix: str = ""
+    shared: frozenset[str] = frozenset()
+    one: bool = False
+    first: str = ""
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def __getattr__(self, constant: str) -> str:
+        """The name of a constant."""
+        if not constant.isupper():
+            raise AttributeError(constant)
+        name = self.first + constant
+        for replaced, variable in self.variables:
+            if name == replaced:
+                return variable
+        return name if not self.prefix or name in self.shared else f"{self.prefix.upper()}_{name}"
+
+    def with_variables(self, variables: Mapping[str, str]) -> Names:
+        """Names where some constants, named without a prefix, are variables."""
+        return replace(self, variables=tuple(variables.items()))
+
+    def class_(self, stem: str) -> str:
+        """The name of a class."""
+        return stem if self.one else _camel(self.prefix) + stem
+
+    def below(self, first: str) -> Names:
+        """Names of constants that begin with more."""
+        return replace(self, first=self.first + first)
+
+
+@dataclass(frozen=True, slots=True)
 class Variant(Generic[T]):
     """One of several forms that a thing takes in a model, and the kinds of layer that have it.
 
@@ -71,11 +116,6 @@ class Variant(Generic[T]):
     value: T
     kinds: tuple[str, ...]
     prefix: str
-
-    @property
-    def constant_prefix(self) -> str:
-        """For constants: `LOCAL_`."""
-        return f"{self.prefix.upper()}_" if self.prefix else ""
 
     @property
     def function_prefix(self) -> str:

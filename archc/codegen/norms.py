@@ -14,7 +14,7 @@ _STEMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
 _CONVENTIONS = {"plain": "", "one_plus": "OnePlus", "none": "Bare"}
 _OF_CHANNELS = {
     "rmsnorm": "Divides by the root mean square of the channels",
-    "layernorm": "Centres the channels and divides by their deviation",
+    "layernorm": "Centres channels and divides by their deviation",
 }
 _WORDS = {"plain": ", then scales them.", "one_plus": ", then scales by 1 + weight.", "none": "."}
 _OF_A_HEAD = {
@@ -26,7 +26,7 @@ _OWN = {"plain": "; its own weight scales it.", "one_plus": "; 1 + its own weigh
 
 @dataclass(frozen=True, slots=True)
 class NormClass:
-    """A norm class to print; LayerNorms that torch already has need none."""
+    """A norm class to print; norms that torch has need none."""
 
     name: str
     norm: Norm
@@ -73,12 +73,11 @@ class Norms:
         eps = self._eps.get(norm.eps, literal(norm.eps))
         if norm.heads is not None:
             return NormCall(self._class(norm).name, (heads, size, eps))
-        if norm.kind == "rmsnorm" or norm.weight == "one_plus" or (norm.weight == "none" and norm.bias):
+        if norm.weight == "none" and not norm.bias:
+            return NormCall(f"nn.{_STEMS[norm.kind]}", (size, f"eps={eps}", "elementwise_affine=False"))
+        if norm.kind == "rmsnorm" or norm.weight != "plain":
             return NormCall(self._class(norm).name, (size, eps))
-        extra = () if norm.bias else ("bias=False",)
-        if norm.weight == "none":
-            extra = ("elementwise_affine=False",)
-        return NormCall("nn.LayerNorm", (size, f"eps={eps}", *extra))
+        return NormCall("nn.LayerNorm", (size, f"eps={eps}", *(() if norm.bias else ("bias=False",))))
 
     def _class(self, norm: Norm) -> NormClass:
         biased, each = "Biased" if norm.bias else "", "" if norm.heads is None else "Head"

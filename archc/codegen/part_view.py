@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Self, TypeVar
 
 from archc.codegen.caching import KEYS_AND_VALUES, Kept, Sizes
 from archc.codegen.constants import Constant
-from archc.codegen.naming import Variant
+from archc.codegen.naming import LINE, Names, Variant
 from archc.codegen.norms import Norms
 from archc.codegen.rotation import Turn
 from archc.codegen.routing import RouterView
@@ -21,10 +21,10 @@ F = TypeVar("F", bound=FfnPart)
 
 @dataclass(frozen=True, slots=True)
 class PartView(Generic[P]):
-    """One class of the generated module, printed by `template`; `constants` is the prefix of its constants."""
+    """One class of the generated module, printed by `template`, with the names of its constants."""
 
     name: str
-    constants: str
+    names: Names
     part: P
 
     letters: ClassVar[str] = ""
@@ -73,9 +73,13 @@ class MixerView(PartView[M], Generic[M]):
 
     kept: ClassVar[Kept] = KEYS_AND_VALUES
     """The two tensors that it keeps for every position."""
+    rotate: str | None
+    """The function that turns its heads."""
+    optional: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Those of its inputs that not all of its layers have."""
 
     @classmethod
-    def of(cls, variant: Variant[M], norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
+    def of(cls, part: M, names: Names, norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
         """The view of a mixer, with the names of the norms and rotations that it calls."""
         raise NotImplementedError
 
@@ -95,18 +99,38 @@ class MixerView(PartView[M], Generic[M]):
         raise NotImplementedError
 
     @property
+    def asks_kind(self) -> bool:
+        """Whether its class asks for the kind of a layer."""
+        return False
+
+    @property
+    def turning(self) -> Iterator[str]:
+        """The statements that turn queries and keys, in a method."""
+        if self.rotate is None:
+            return
+        indent, only = (12, "    ") if "rotation" in self.optional else (8, "")
+        if only:
+            yield "if rotation is not None:"
+        q, k = (f"{self.rotate}({name}, *rotation)" for name in ("q_BHTC", "k_BKTC"))
+        together = f"q_BHTC, k_BKTC = {q}, {k}"
+        statements = [together] if indent + len(together) <= LINE else [f"q_BHTC = {q}", f"k_BKTC = {k}"]
+        yield from (f"{only}{statement}" for statement in statements)
+        if self.normed_where_turned:
+            yield f"{only}q_BHTC, k_BKTC = self.q_norm(q_BHTC), self.k_norm(k_BKTC)"
+
+    @property
+    def normed_where_turned(self) -> bool:
+        """Whether queries and keys are normed behind that, and not in layers where they do not turn."""
+        return False
+
+    @property
     def rope_channels(self) -> str:
         """The constant that says over how many channels positions act."""
-        return f"{self.constants}HEAD_DIM"
+        return self.names.HEAD_DIM
 
     @property
     def cached(self) -> tuple[Sizes, Sizes]:
         """Heads and channels of what it keeps, as names of constants."""
-        raise NotImplementedError
-
-    @staticmethod
-    def cached_sizes(part: M) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The same in numbers."""
         raise NotImplementedError
 
 
@@ -115,9 +139,14 @@ class FfnView(PartView[F], Generic[F]):
     """A class that works on each position alone."""
 
     @classmethod
-    def of(cls, variant: Variant[F], norms: Norms) -> Self:
+    def of(cls, part: F, names: Names, norms: Norms) -> Self:
         """The view of a feed-forward, with the names of the norms that it calls."""
         raise NotImplementedError
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the call that makes it is given."""
+        return ()
 
     @staticmethod
     def words(part: F) -> str:

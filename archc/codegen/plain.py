@@ -18,7 +18,7 @@ class UngeneratedError(ArchcError):
     def __init__(self, name: str, reasons: Sequence[str]) -> None:
         super().__init__(
             f"E210: {name} cannot be generated yet, because of {'; '.join(reasons)}",
-            "`archc report` still sizes it; see `archc explain E210`",
+            "`archc report` still sizes it, and a port of yours can be validated (--port); see `archc explain E210`",
         )
         self.reasons = tuple(reasons)
 

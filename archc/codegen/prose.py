@@ -132,9 +132,11 @@ def _norm(norm: Norm) -> str:
 
 
 def norm_name(norm: Norm) -> str:
-    """`RMSNorm, weight stored as w - 1`."""
-    weight = {"plain": "", "one_plus": ", the weight stored less one", "none": " without weight"}[norm.weight]
-    return _NORM[norm.kind] + weight + (" with bias" if norm.bias else "")
+    """`LayerNorm with bias, the weight stored less one`."""
+    weight = " without weight" if norm.weight == "none" else ""
+    bias = " with bias" if norm.bias else ""
+    less = ", the weight stored less one" if norm.weight == "one_plus" else ""
+    return _NORM[norm.kind] + weight + bias + less
 
 
 def _position_words(mixer: MixerPart) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from archc.codegen.constants import AttentionFactors
-from archc.codegen.naming import Variant, fitted, variants
+from archc.codegen.constants import AttentionFactors, Rule, scaling_constants, with_names
+from archc.codegen.naming import Names, Variant, fitted, variants
 from archc.parts.position import Direction, Pairing, Rope
 from archc.parts.scaling import Scaling
 
@@ -42,66 +42,81 @@ class Turn:
         return f"(a * cos_B1TC {first} b * sin_B1TC, b * cos_B1TC {second} a * sin_B1TC)"
 
 
+Given = tuple[str, str, str]
+"""The base, the channels and the type of a table of cosines and sines, as expressions."""
+_PARAMETERS = ("base: float", "channels: int", "dtype: torch.dtype")
+_EXACT = "torch.float32"
+
+
 @dataclass(frozen=True, slots=True)
-class ScalingView:
-    """A function that gives frequencies, what multiplies cosines and sines, and the prefix of the constants of both."""
+class TableView:
+    """A function that makes tables of cosines and sines by one rule, with the names of its constants.
+
+    `given` is what each of its tables is made from: what is the same in all of them needs no parameter.
+    """
 
     prefix: str
-    constants: str
+    names: Names
     rule: Scaling | None
     factors: AttentionFactors
+    given: tuple[Given, ...]
 
     @property
     def function(self) -> str:
         """The function's name."""
-        return f"{self.prefix}frequencies"
+        return f"{self.prefix}rotation_table"
 
     @property
-    def amplitude(self) -> str | None:
-        """The name of the function that says what multiplies cosines and sines, where that depends on the length."""
-        return f"{self.prefix}amplitude" if self.factors[1] is not None else None
+    def base(self) -> str:
+        """The unscaled base."""
+        return self._read(0)
 
     @property
-    def attention_factor(self) -> str:
-        """What multiplies cosines and sines."""
-        if self.amplitude:
-            return f"{self.amplitude}(length)"
-        return f"{self.constants}ROPE_ATTENTION_FACTOR" if self.factors[0] != 1 else "1.0"
+    def channels(self) -> str:
+        """How many channels of a head turn."""
+        return self._read(1)
 
     @property
-    def length_matters(self) -> bool:
-        """Whether its frequencies depend on the length of the input."""
-        return self.rule is not None and self.rule.length_matters
+    def exact(self) -> bool:
+        """Whether all tables are in float32, whatever the type of the stream."""
+        return {dtype for *_, dtype in self.given} == {_EXACT}
 
     @property
     def parameters(self) -> list[str]:
         """The function's parameters."""
-        length = ["length: Tensor"] if self.length_matters else []
-        return ["base: float", "channels: int", *length, "device: torch.device"]
+        return ["position_ids: Tensor", *(_PARAMETERS[place] for place in self._open)]
+
+    def arguments(self, given: Given) -> list[str]:
+        """The arguments for one of its tables."""
+        return ["position_ids", *(given[place] for place in self._open)]
+
+    @property
+    def length_matters(self) -> bool:
+        """Whether its tables depend on the length of the input."""
+        return self.factors[1] is not None or (self.rule is not None and self.rule.length_matters)
+
+    @property
+    def _open(self) -> list[int]:
+        differing = [place for place in (0, 1) if len({given[place] for given in self.given}) > 1]
+        return differing if self.exact else [*differing, 2]
+
+    def _read(self, place: int) -> str:
+        return _PARAMETERS[place].split(":")[0] if place in self._open else self.given[0][place]
 
 
 @dataclass(frozen=True, slots=True)
 class RopeView:
-    """One table of cosines and sines: the variable that holds it, and what it is made from."""
+    """One table of cosines and sines: the variable that holds it, and the call that makes it."""
 
     variable: str
     kinds: tuple[str, ...]
-    scaling: ScalingView
-    base: str
-    channels: str
-    dtype: str
+    table: TableView
+    given: Given
 
-    def assignment(self, indent: int, *, with_factor: bool) -> str:
-        """The statement that makes the table."""
-        length = ["length"] if self.scaling.length_matters else []
-        arguments = [self.base, self.channels, *length, "device"]
-        frequencies = fitted(indent + 4, self.scaling.function, arguments, ",").removesuffix(",")
-        factor = [self.scaling.attention_factor] if with_factor else []
-        return fitted(
-            indent,
-            f"{self.variable} = rotation_table",
-            [frequencies, "position_ids", *factor, self.dtype],
-        )
+    @property
+    def assignment(self) -> str:
+        """The statement that makes the table, in a method."""
+        return fitted(8, f"{self.variable} = {self.table.function}", self.table.arguments(self.given))
 
 
 def turn_of(rope: Rope) -> Turn:
@@ -109,42 +124,49 @@ def turn_of(rope: Rope) -> Turn:
     return Turn(rope.pairing, rope.rotary_dim < rope.head_dim, rope.direction, rope.float32 != "angles")
 
 
-def turn_variants(ropes: Sequence[Variant[Rope]]) -> list[Variant[Turn]]:
-    """The rotations that a model needs."""
-    return variants((variant.kinds[0], turn_of(variant.value)) for variant in ropes)
+def turn_variants(ropes: Sequence[tuple[Variant[Rope], Names]]) -> list[Variant[Turn]]:
+    """The rotations that a model needs; one that may leave channels as they are serves those that leave none."""
+    turns = {rope.kinds[0]: turn_of(rope.value) for rope, _ in ropes}
+    partial = {turn for turn in turns.values() if turn.partial}
+    return variants(
+        (kind, some if (some := replace(turn, partial=True)) in partial else turn) for kind, turn in turns.items()
+    )
 
 
 def function_of(rope: Rope | None, turns: Sequence[Variant[Turn]]) -> str | None:
     """The function that turns heads by a rope."""
-    return next((f"{turn.function_prefix}rotate" for turn in turns if rope and turn.value == turn_of(rope)), None)
+    if rope is None:
+        return None
+    turn = turn_of(rope)
+    fitting = (turn, replace(turn, partial=True))
+    return next(f"{each.function_prefix}rotate" for each in turns if each.value in fitting)
 
 
-def scaling_variants(ropes: Sequence[Variant[Rope]]) -> list[Variant[tuple[Scaling | None, AttentionFactors]]]:
+def scaling_variants(ropes: Sequence[tuple[Variant[Rope], Names]]) -> list[tuple[Variant[Rule], Names]]:
     """The rules by which frequencies are made, whatever their base."""
-    return variants((kind, _rule(rope.value)) for rope in ropes for kind in rope.kinds)
+    return with_names(
+        variants((kind, _rule(rope.value)) for rope, _ in ropes for kind in rope.kinds), scaling_constants
+    )
 
 
-def _rule(rope: Rope) -> tuple[Scaling | None, AttentionFactors]:
+def _rule(rope: Rope) -> Rule:
     return rope.scaling, (rope.attention_factor, rope.long_attention_factor)
 
 
-def rope_views(ropes: Sequence[Variant[Rope]], head_dims: Mapping[int, str]) -> list[RopeView]:
+def rope_views(ropes: Sequence[tuple[Variant[Rope], Names]], head_dims: Mapping[int, str]) -> list[RopeView]:
     """The tables that a model needs; `head_dims` are the names of the constants for sizes of heads."""
-    scaling_of = {
-        kind: ScalingView(variant.function_prefix, variant.constant_prefix, *variant.value)
-        for variant in scaling_variants(ropes)
-        for kind in variant.kinds
-    }
+    given = {kind: _given(rope.value, names, head_dims) for rope, names in ropes for kind in rope.kinds}
+    tables: dict[str, TableView] = {}
+    for rule, names in scaling_variants(ropes):
+        all_given = tuple(dict.fromkeys(given[kind] for kind in rule.kinds))
+        table = TableView(rule.function_prefix, names, *rule.value, all_given)
+        tables |= dict.fromkeys(rule.kinds, table)
     return [
-        RopeView(
-            variable=f"{variant.function_prefix}rotation",
-            kinds=variant.kinds,
-            scaling=scaling_of[variant.kinds[0]],
-            base=f"{variant.constant_prefix}ROPE_BASE",
-            channels=f"{variant.constant_prefix}ROTARY_DIM"
-            if variant.value.rotary_dim < variant.value.head_dim
-            else head_dims[variant.value.head_dim],
-            dtype="torch.float32" if variant.value.float32 == "all" else "x_BTD.dtype",
-        )
-        for variant in ropes
+        RopeView(f"{rope.function_prefix}rotation", rope.kinds, tables[rope.kinds[0]], given[rope.kinds[0]])
+        for rope, _ in ropes
     ]
+
+
+def _given(rope: Rope, c: Names, head_dims: Mapping[int, str]) -> Given:
+    channels = c.ROTARY_DIM if rope.rotary_dim < rope.head_dim else head_dims[rope.head_dim]
+    return c.ROPE_BASE, channels, _EXACT if rope.float32 == "all" else "x_BTD.dtype"

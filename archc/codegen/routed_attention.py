@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from archc.codegen.caching import Sizes
 from archc.codegen.constants import Constant
-from archc.codegen.naming import Variant, literal
+from archc.codegen.naming import Names, Variant, literal
 from archc.codegen.norms import Norms
 from archc.codegen.part_view import MixerView
 from archc.codegen.rotation import Turn, function_of
@@ -23,17 +23,15 @@ class RoutedAttentionView(MixerView[RoutedAttention]):
     """One class of such a mixture, and its router."""
 
     router: RouterView
-    rotate: str | None
 
     letters: ClassVar[str] = "W channels of one expert's queries"
 
     @classmethod
-    def of(cls, variant: Variant[RoutedAttention], norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
+    def of(cls, part: RoutedAttention, names: Names, norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
         """The view of a mixture, with the names of the rotation and of the norm of its router."""
-        part, p = variant.value, variant.constant_prefix
         norm = norms.call(part.router_norm, "WIDTH") if part.router_norm else None
-        router = RouterView(f"{p}QUERY_", part.router, part.experts, part.top_k, norm)
-        return cls(f"{variant.class_prefix}RoutedAttention", p, part, router, function_of(part.rope, turns))
+        router = RouterView(names.below("QUERY_"), part.router, part.experts, part.top_k, norm)
+        return cls(names.class_("RoutedAttention"), names, part, function_of(part.rope, turns), router)
 
     @staticmethod
     def without_arguments(part: RoutedAttention) -> RoutedAttention:
@@ -55,24 +53,19 @@ class RoutedAttentionView(MixerView[RoutedAttention]):
     @property
     def cached(self) -> tuple[Sizes, Sizes]:
         """Heads and channels of keys and of values."""
-        found = (f"{self.constants}KV_HEADS", f"{self.constants}HEAD_DIM")
+        found = (self.names.KV_HEADS, self.names.HEAD_DIM)
         return found, found
-
-    @staticmethod
-    def cached_sizes(part: RoutedAttention) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The same in numbers."""
-        return (part.kv_heads, part.head_dim), (part.kv_heads, part.head_dim)
 
     @property
     def sizes(self) -> Iterator[Constant]:
         """Sizes of the experts, of the choice, and of heads."""
-        part, p = self.part, self.constants
-        yield Constant(f"{p}QUERY_EXPERTS", literal(part.experts), "pairs of a query and an output projection")
-        yield Constant(f"{p}QUERY_TOP_K", literal(part.top_k), "pairs a token is sent to")
+        part, c = self.part, self.names
+        yield Constant(c.QUERY_EXPERTS, literal(part.experts), "pairs of a query and an output projection")
+        yield Constant(c.QUERY_TOP_K, literal(part.top_k), "pairs a token is sent to")
         yield from self.router.sizes()
-        yield Constant(f"{p}KV_HEADS", literal(part.kv_heads), "key/value heads, and query heads of one pair")
-        yield Constant(f"{p}HEAD_DIM", literal(part.head_dim), "channels of a head")
-        yield Constant(f"{p}KV_WIDTH", f"{p}KV_HEADS * {p}HEAD_DIM")
+        yield Constant(c.KV_HEADS, literal(part.kv_heads), "key/value heads, and query heads of one pair")
+        yield Constant(c.HEAD_DIM, literal(part.head_dim), "channels of a head")
+        yield Constant(c.KV_WIDTH, f"{c.KV_HEADS} * {c.HEAD_DIM}")
 
     @property
     def soft_caps(self) -> bool:

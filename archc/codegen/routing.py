@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from archc.codegen.constants import Constant
-from archc.codegen.naming import fitted, literal
+from archc.codegen.naming import Names, fitted, literal
 from archc.codegen.norms import NormCall
 from archc.parts.router import RouterFields
 
@@ -16,9 +16,9 @@ _WORDS = {"softmax": "softmax", "sigmoid": "sigmoid", "sqrt_softplus": "root of 
 
 @dataclass(frozen=True, slots=True)
 class RouterView:
-    """The router of a class; `constants` is the prefix of its constants, `top_k` how many it takes of `experts`."""
+    """The router of a class, with the names of its constants; `top_k` is how many it takes of `experts`."""
 
-    constants: str
+    names: Names
     fields: RouterFields
     experts: int
     top_k: int
@@ -26,22 +26,22 @@ class RouterView:
 
     def sizes(self) -> Iterator[Constant]:
         """The numbers that its statements read, beside how many experts there are and how many it takes."""
-        fields, c = self.fields, self.constants
+        fields, c = self.fields, self.names
         if fields.scale != 1:
-            yield Constant(f"{c}ROUTER_SCALE", literal(fields.scale))
+            yield Constant(c.ROUTER_SCALE, literal(fields.scale))
         if fields.softcap is not None:
-            yield Constant(f"{c}ROUTER_SOFTCAP", literal(fields.softcap))
+            yield Constant(c.ROUTER_SOFTCAP, literal(fields.softcap))
         if fields.groups is not None:
-            yield Constant(f"{c}GROUPS", literal(fields.groups.count), "of experts")
-            yield Constant(f"{c}CHOSEN_GROUPS", literal(fields.groups.chosen), "that a token's experts come from")
+            yield Constant(c.GROUPS, literal(fields.groups.count), "of experts")
+            yield Constant(c.CHOSEN_GROUPS, literal(fields.groups.chosen), "that a token's experts come from")
         if fields.renormalize_power != 1:
-            yield Constant(f"{c}RENORMALIZE_POWER", literal(fields.renormalize_power))
+            yield Constant(c.RENORMALIZE_POWER, literal(fields.renormalize_power))
         if fields.renormalize_eps:
-            yield Constant(f"{c}RENORMALIZE_EPS", literal(fields.renormalize_eps))
+            yield Constant(c.RENORMALIZE_EPS, literal(fields.renormalize_eps))
         if fields.renormalize_floor:
-            yield Constant(f"{c}RENORMALIZE_FLOOR", literal(fields.renormalize_floor))
+            yield Constant(c.RENORMALIZE_FLOOR, literal(fields.renormalize_floor))
         if fields.jitter is not None:
-            yield Constant(f"{c}ROUTER_JITTER", literal(fields.jitter))
+            yield Constant(c.ROUTER_JITTER, literal(fields.jitter))
 
     @property
     def soft_caps(self) -> bool:
@@ -61,7 +61,7 @@ class RouterView:
     @property
     def modules(self) -> Iterator[str]:
         """The statements that make its parameters."""
-        fields, experts = self.fields, f"{self.constants}EXPERTS"
+        fields, experts = self.fields, self.names.EXPERTS
         if self.norm is not None:
             yield fitted(8, f"self.router_norm = {self.norm.function}", self.norm.arguments)
         yield fitted(8, "self.router = nn.Linear", ["WIDTH", experts, f"bias={fields.bias}"])
@@ -97,7 +97,7 @@ class RouterView:
             yield f"logits_NE = self.router({source})"
         if self.fields.softcap is not None:
             logits = "logits_NE" if self.fields.float32 else "logits_NE.float()"
-            yield fitted(8, "logits_NE = soft_cap", [logits, f"{self.constants}ROUTER_SOFTCAP"])
+            yield fitted(8, "logits_NE = soft_cap", [logits, self.names.ROUTER_SOFTCAP])
 
     @property
     def choice(self) -> Iterator[str]:
@@ -113,7 +113,7 @@ class RouterView:
             yield f"weight_NA = {self._scored('top_NA' if exact else 'top_NA.float()')}"
         yield from self._renormalised()
         if self.fields.scale != 1:
-            yield f"weight_NA = weight_NA * {self.constants}ROUTER_SCALE"
+            yield f"weight_NA = weight_NA * {self.names.ROUTER_SCALE}"
         if self.fields.learned_scale:
             yield "weight_NA = weight_NA * self.router_scale"
         if self.fields.expert_scale:
@@ -123,7 +123,7 @@ class RouterView:
 
     def _taken(self, values: str, taken: str) -> Iterator[str]:
         """The best of `values`, after which `taken` holds them."""
-        top_k = f"{self.constants}TOP_K"
+        top_k = self.names.TOP_K
         within = "self.in_best_groups({})" if self.fields.groups else "{}"
         if self.fields.correction == "none":
             if self.fields.groups:
@@ -136,7 +136,7 @@ class RouterView:
             yield f"{taken} = {values}.gather(-1, expert_NA)"
 
     def _renormalised(self) -> Iterator[str]:
-        fields, c = self.fields, self.constants
+        fields, c = self.fields, self.names
         if not fields.renormalize:
             return
         total = "weight_NA.sum(dim=-1, keepdim=True)"
@@ -144,17 +144,17 @@ class RouterView:
             yield f"weight_NA = weight_NA / {total}"
             return
         if fields.renormalize_power != 1:
-            arguments = ["weight_NA", f"{c}RENORMALIZE_POWER", "dim=-1", "keepdim=True"]
+            arguments = ["weight_NA", c.RENORMALIZE_POWER, "dim=-1", "keepdim=True"]
             yield fitted(8, "total_N1 = torch.linalg.vector_norm", arguments)
         else:
             yield f"total_N1 = {total}"
         divisor = "total_N1"
         if fields.renormalize_eps and fields.renormalize_floor:
-            yield f"total_N1 = total_N1 + {c}RENORMALIZE_EPS"
+            yield f"total_N1 = total_N1 + {c.RENORMALIZE_EPS}"
         elif fields.renormalize_eps:
-            divisor = f"(total_N1 + {c}RENORMALIZE_EPS)"
+            divisor = f"(total_N1 + {c.RENORMALIZE_EPS})"
         if fields.renormalize_floor:
-            divisor = f"total_N1.clamp(min={c}RENORMALIZE_FLOOR)"
+            divisor = f"total_N1.clamp(min={c.RENORMALIZE_FLOOR})"
         yield f"weight_NA = weight_NA / {divisor}"
 
     def _scored(self, logits: str) -> str:

@@ -6,35 +6,41 @@ windows enter a block as arguments, so layers that differ in nothing else share 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from archc.architecture.model import Architecture
-from archc.codegen.blocks import BlockView, PartViews, block_view, mixer_without_arguments, without_arguments
+from archc.codegen.attention import sharing as sharing_attentions
+from archc.codegen.blocks import BlockView, PartViews, block_views, printed_mixers, without_arguments
 from archc.codegen.caching import CacheView, cache_view
 from archc.codegen.constants import (
     Constant,
     rope_constants,
     scaling_constants,
     size_constants,
+    with_names,
 )
 from archc.codegen.ends import EmbeddingView, HeadView, embedding_view, end_constants, head_view
 from archc.codegen.experts import ExpertsView
-from archc.codegen.inputs import Input, ModelInputs
-from archc.codegen.naming import LONGEST_CLASS_PREFIX, Variant, labels, variants
+from archc.codegen.feed_forward import FeedForwardView
+from archc.codegen.feed_forward import sharing as sharing_feed_forwards
+from archc.codegen.inputs import Handed, Input, ModelInputs, handed
+from archc.codegen.naming import Names, Variant, labels, variants
 from archc.codegen.norms import NormCall, NormClass, Norms
-from archc.codegen.part_view import FfnView, MixerView
+from archc.codegen.part_view import FfnView, MixerView, PartView
 from archc.codegen.parts import FFNS, MIXERS
 from archc.codegen.residuals import ResidualClass, Residuals
-from archc.codegen.rotation import RopeView, ScalingView, Turn, rope_views, scaling_variants, turn_variants
+from archc.codegen.rotation import RopeView, TableView, Turn, rope_views, scaling_variants, turn_variants
 from archc.codegen.routing import RouterView
 from archc.codegen.scales import SCALES, with_table
 from archc.codegen.sequences import sequence
-from archc.parts.base import MixerPart
+from archc.parts.base import FfnPart, MixerPart
 
+_NOTHING = (("0", "0"), ("0", "0"))
 T = TypeVar("T", bound=Hashable)
-V = TypeVar("V")
+W = TypeVar("W", bound=PartView[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +61,28 @@ class ModuleView:
     embedding: EmbeddingView
     head: HeadView
     final_norm: NormCall | None
-    block_of: Mapping[str, str]
     cache: CacheView
     kinds: tuple[str, ...]
 
     @property
-    def scalings(self) -> tuple[ScalingView, ...]:
-        """The functions that give frequencies."""
-        return tuple(dict.fromkeys(rope.scaling for rope in self.ropes))
+    def tables(self) -> tuple[TableView, ...]:
+        """The functions that make tables of cosines and sines."""
+        return tuple(dict.fromkeys(rope.table for rope in self.ropes))
+
+    @property
+    def mixer_classes(self) -> tuple[MixerView[Any], ...]:
+        """The classes that let positions meet."""
+        return tuple({view.name: view for view in reversed(self.mixers)}.values())[::-1]
+
+    @property
+    def ffn_classes(self) -> tuple[FfnView[Any], ...]:
+        """The feed-forward classes, each before those that call it."""
+        found: dict[str, FfnView[Any]] = {}
+        for view in self.ffns:
+            if isinstance(view, ExpertsView) and view.shared:
+                found.setdefault(view.shared.name, view.shared)
+            found.setdefault(view.name, view)
+        return tuple(found.values())
 
     @property
     def mixtures(self) -> tuple[RouterView, ...]:
@@ -81,13 +101,18 @@ class ModuleView:
 
     def recorded(self, router: RouterView) -> str:
         """What a router tells the load-balancing loss."""
-        return "logits_NE" if self.balanced_together else f"(logits_NE, {router.constants}TOP_K)"
+        return "logits_NE" if self.balanced_together else f"(logits_NE, {router.names.TOP_K})"
 
     @property
     def exact(self) -> Mapping[str, tuple[str, ...]]:
         """Classes with parts that stay in float32 whatever type a model is loaded in, and what keeps them there."""
         routed = ((view.name, view.choice) for view in (*self.mixers, *self.ffns))
         return {name: router.exact for name, router in routed if router is not None and router.exact}
+
+    @property
+    def norms_are_matrices(self) -> bool:
+        """Whether some norm has a weight for each head."""
+        return any(norm_class.norm.heads is not None for norm_class in self.norm_classes)
 
     @property
     def stacked_biases(self) -> bool:
@@ -100,14 +125,21 @@ class ModuleView:
         return any(view.part.activation == "xielu" for view in self.ffns)
 
     @property
-    def layers_ask_kind(self) -> bool:
-        """Whether the loop over layers asks for the kind of a layer."""
-        return any(given.by_kind for given in self.inputs)
+    def handed(self) -> Handed:
+        """How the loop over layers hands inputs to them."""
+        return handed(self.inputs)
+
+    @property
+    def block_of(self) -> Mapping[str, str]:
+        """The block class of each kind, or nothing where there is but one."""
+        found = {kind: block.name for block in self.blocks for kind in block.forms}
+        return {kind: found[kind] for kind in dict.fromkeys(self.kinds)} if len(self.blocks) > 1 else {}
 
     @property
     def by_kind(self) -> bool:
         """Whether the code asks for the kind of a layer."""
-        return bool(self.block_of or self.layers_ask_kind or self.cache.of_kind)
+        asked = [*(block.asks_kind for block in self.blocks), *(mixer.asks_kind for mixer in self.mixers)]
+        return bool(self.block_of or any(asked) or self.handed.asks_kind or self.cache.by_kind)
 
     @property
     def kinds_expression(self) -> str:
@@ -118,7 +150,7 @@ class ModuleView:
     def block_arguments(self) -> list[str]:
         """What the loop over layers hands to a block."""
         routing = ["routing"] if self.mixtures else []
-        return ["x_BTD", *(given.argument for given in self.inputs), "cache", *routing]
+        return ["x_BTD", *self.handed.arguments, "cache", *routing]
 
     @property
     def positions_matter(self) -> bool:
@@ -129,18 +161,9 @@ class ModuleView:
     @property
     def forwarded(self) -> list[str]:
         """What the model's call hands on."""
+        positions = ["position_ids"] if self.positions_matter else []
         segments = ["segment_ids"] if self.embedding.part.segments else []
-        return ["input_ids", "position_ids", "attention_mask", "cache", *segments]
-
-    @property
-    def attention_factors_matter(self) -> bool:
-        """Whether some rope scales its cosines and sines."""
-        return any(scaling.attention_factor != "1.0" for scaling in self.scalings)
-
-    @property
-    def length_matters(self) -> bool:
-        """Whether some rope depends on the length of the input."""
-        return any(scaling.length_matters or scaling.amplitude for scaling in self.scalings)
+        return ["input_ids", *positions, "attention_mask", "cache", *segments]
 
     @property
     def soft_caps(self) -> bool:
@@ -150,17 +173,17 @@ class ModuleView:
     @property
     def float32_stream(self) -> bool:
         """Whether the residual stream is kept in float32 whatever type the model has."""
-        return any(block.float32_stream for block in self.blocks)
+        return any(block.form.float32_stream for block in self.blocks)
 
     @property
     def depth_matters(self) -> bool:
         """Whether the sums of some layers depend on how deep they stand."""
-        return any(block.needs_math for block in self.blocks)
+        return any(block.form.by_depth for block in self.blocks)
 
     @property
     def needs_math(self) -> bool:
         """Whether some frequencies take logarithms or count turns, or some part calls `math`."""
-        rules = (scaling.rule for scaling in self.scalings)
+        rules = (table.rule for table in self.tables)
         parts = any(view.needs_math for view in (*self.mixers, *self.ffns))
         return parts or self.depth_matters or any(rule.needs_math for rule in rules if rule is not None)
 
@@ -175,37 +198,50 @@ def build_view(architecture: Architecture) -> ModuleView:
     residuals = Residuals(branch.residual for layer in architecture.layers for branch in layer.branches)
     mixing = {kind: layer.mixer for kind, layer in by_kind.items() if layer.mixer is not None}
 
-    ropes = variants((kind, part.rope) for kind, part in mixing.items() if part.rope is not None)
+    rope_forms = variants((kind, part.rope) for kind, part in mixing.items() if part.rope is not None)
+    ropes = with_names(rope_forms, rope_constants)
     turns = turn_variants(ropes)
-    mixers = variants((kind, mixer_without_arguments(part)) for kind, part in mixing.items())
+    printed = printed_mixers(mixing)
+    mixers = variants(printed.items())
     ffns = variants((kind, layer.ffn) for kind, layer in by_kind.items() if layer.ffn is not None)
-    layers = variants(((kind, without_arguments(layer)) for kind, layer in by_kind.items()), LONGEST_CLASS_PREFIX)
 
-    mixer_views = {variant.value: MIXERS[type(variant.value)].of(variant, norms, turns) for variant in mixers}
-    ffn_views = {variant.value: FFNS[type(variant.value)].of(variant, norms) for variant in ffns}
+    def mixer_view(part: MixerPart, names: Names) -> MixerView[Any]:
+        return MIXERS[type(part)].of(part, names, norms, turns)
+
+    def ffn_view(part: FfnPart, names: Names) -> FfnView[Any]:
+        return FFNS[type(part)].of(part, names, norms)
+
+    layers = variants((kind, without_arguments(layer, printed.get(kind))) for kind, layer in by_kind.items())
+
+    mixer_views = _views(mixers, mixer_view)
+    ffn_views = _with_shared_classes(_views(ffns, ffn_view))
     head_dims = {
         variant.value.rope.head_dim: mixer_views[variant.value].rope_channels
         for variant in reversed(mixers)
         if variant.value.rope is not None
     }
     rope_list = rope_views(ropes, head_dims)
-    given = ModelInputs.of(mixing, rope_list, {kind: v.constant_prefix for v in mixers for kind in v.kinds})
+    given = ModelInputs.of(mixing, rope_list, {kind: mixer_views[v.value].names for v in mixers for kind in v.kinds})
     inputs = [_for_all(list(by_kind), each) for each in given.all]
+    for form in mixers:
+        lacking = (each.name for each in given.all if any(each.values[kind] is None for kind in form.kinds))
+        mixer_views[form.value] = replace(mixer_views[form.value], optional=frozenset(lacking))
+    sharing_attentions(mixer_views, {form.value: form.kinds for form in mixers})
     part_views: PartViews = dict((*mixer_views.items(), *ffn_views.items()))
-    blocks = [block_view(variant, part_views, norms, residuals, inputs) for variant in layers]
+    blocks = block_views(layers, part_views, norms, residuals, inputs)
     embedding = embedding_view(architecture.embedding, norms)
     final_norm = norms.call(architecture.final_norm, "WIDTH") if architecture.final_norm else None
     head = head_view(architecture.head, norms)
 
     return ModuleView(
         architecture=architecture,
-        constants=(
+        constants=_once(
             *size_constants(architecture),
             *(c for view in mixer_views.values() for c in view.sizes),
             *([Constant(SCALES, sequence(SCALES, scales))] if scales else ()),
             *given.constants,
-            *(c for v in ropes for c in rope_constants(v.value, v.constant_prefix)),
-            *(c for v in scaling_variants(ropes) for c in scaling_constants(*v.value, v.constant_prefix)),
+            *(c for rope, names in ropes for c in rope_constants(rope.value, names)),
+            *(c for rule, names in scaling_variants(ropes) for c in scaling_constants(rule.value, names)),
             *(c for view in ffn_views.values() for c in view.sizes),
             *norms.constants(),
             *end_constants(architecture),
@@ -222,27 +258,47 @@ def build_view(architecture: Architecture) -> ModuleView:
         embedding=embedding,
         head=head,
         final_norm=final_norm,
-        block_of=_where_kinds_differ(layers, [view.name for view in blocks]),
         cache=cache_view(
-            {kind: _cached_sizes(layer.mixer) for kind, layer in by_kind.items()},
-            next(iter(mixer_views.values())).cached,
+            {kind: mixer_views[printed[kind]].cached if kind in printed else _NOTHING for kind in by_kind},
             [view.kept for view in mixer_views.values()],
         ),
         kinds=kinds,
     )
 
 
+def _once(*constants: Constant) -> tuple[Constant, ...]:
+    """Constants in order, those that several parts share at the first of them."""
+    found: dict[str, Constant] = {}
+    for constant in constants:
+        assert found.setdefault(constant.name, constant).value == constant.value, constant
+    return tuple(found.values())
+
+
+def _views(forms: Sequence[Variant[T]], view: Callable[[T, Names], W]) -> dict[T, W]:
+    """The views of the forms of a part. Classes have a prefix where others have their stem."""
+    stems = Counter(view(form.value, Names()).name for form in forms)
+    found = {}
+    for form, names in with_names(forms, lambda part, names: view(part, names).sizes):
+        one = stems[view(form.value, Names()).name] == 1
+        found[form.value] = view(form.value, replace(names, one=one))
+    return found
+
+
+def _with_shared_classes(views: Mapping[FfnPart, FfnView[Any]]) -> dict[FfnPart, FfnView[Any]]:
+    """Feed-forwards and shared experts that differ in their widths alone have one class."""
+    dense = [view for view in views.values() if isinstance(view, FeedForwardView)]
+    beside = [view.shared for view in views.values() if isinstance(view, ExpertsView) and view.shared]
+    new = dict(zip((*dense, *beside), sharing_feed_forwards((*dense, *beside)), strict=True))
+    found: dict[FfnPart, FfnView[Any]] = {}
+    for part, view in views.items():
+        if isinstance(view, ExpertsView):
+            found[part] = replace(view, shared=new[view.shared] if view.shared else None)
+        else:
+            found[part] = new[view] if isinstance(view, FeedForwardView) else view
+    return found
+
+
 def _for_all(kinds: Sequence[str], given: Input) -> Input:
     """An input of all kinds of layer: those that use none get what the first one gets."""
     first = next(iter(given.values.values()))
     return replace(given, values={kind: given.values.get(kind, first) for kind in kinds})
-
-
-def _cached_sizes(part: MixerPart | None) -> tuple[tuple[int, int], tuple[int, int]]:
-    return MIXERS[type(part)].cached_sizes(part) if part is not None else ((0, 0), (0, 0))
-
-
-def _where_kinds_differ(found: Sequence[Variant[T]], values: Sequence[V]) -> dict[str, V]:
-    """The value of each kind, or nothing where there is but one."""
-    pairs = zip(found, values, strict=True)
-    return {kind: value for variant, value in pairs for kind in variant.kinds} if len(found) > 1 else {}

@@ -58,7 +58,7 @@ FAMILY = Family(
     + ROUTER_MODULES
     + SINGLE_EXPERTS
     + shared_ffn("mlp.shared_experts"),
-    ignored=EMPTY_SHARED,
+    empty=EMPTY_SHARED,
     tier="mixture",
     config=CONFIG,
 )

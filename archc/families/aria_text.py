@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama
 from archc.families.base import Family, Key, Module, Parameter, Table
-from archc.families.common import activation, moe, shared_experts, shared_ffn, without
+from archc.families.common import EMPTY_SHARED, activation, moe, shared_ffn, without
 
 STACKED_EXPERTS = (
     Module("model.layers.N.mlp.router", ("layers.N.ffn.router",)),
@@ -18,10 +18,11 @@ STACKED_EXPERTS = (
 )
 
 
-def shared(c: Any) -> Any:
+def shared(c: Any) -> Table | None:
     """The shared experts, the only ones that mlp_bias is for."""
-    found = shared_experts("moe_num_shared_experts", "intermediate_size")(c)
-    return found and {**found, "bias": Key("mlp_bias")}
+    if not c.moe_num_shared_experts and not c.mlp_bias:
+        return None
+    return {"width": lambda c: c.moe_num_shared_experts * c.intermediate_size, "bias": Key("mlp_bias")}
 
 
 EXPERTS = moe(
@@ -45,6 +46,7 @@ CONFIG: Table = {**without(llama.CONFIG, "ffn"), "ffn": EXPERTS, "undeclared": u
 FAMILY = Family(
     "aria_text",
     llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + STACKED_EXPERTS + shared_ffn("mlp.shared_experts"),
+    empty=EMPTY_SHARED,
     tier="mixture",
     config=CONFIG,
 )

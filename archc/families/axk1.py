@@ -4,6 +4,7 @@ from typing import Any
 
 from archc.families import deepseek_v3, glm4_moe_lite, llama
 from archc.families.base import Family, Module, Source, Table
+from archc.families.common import EMPTY_SHARED
 
 POST_NORM = (Module("model.layers.N.post_mlp_layernorm", ("layers.N.ffn_post_norm",)),)
 
@@ -16,4 +17,13 @@ def _block(c: Any) -> list[dict[str, Source]] | None:
 
 CONFIG: Table = {**glm4_moe_lite.CONFIG, "block": _block}
 
-FAMILY = Family("axk1", deepseek_v3.RULES + POST_NORM, ignored=llama.OLD_BUFFERS, tier="latent", config=CONFIG)
+FAMILY = Family(
+    "axk1",
+    deepseek_v3.RULES + POST_NORM,
+    # Released checkpoints have this norm on dense layers, too, where it does nothing, and correct no scores.
+    ignored=(*llama.OLD_BUFFERS, "model.layers.N.post_mlp_layernorm.weight"),
+    zero=("model.layers.N.mlp.gate.e_score_correction_bias",),
+    empty=EMPTY_SHARED,
+    tier="latent",
+    config=CONFIG,
+)

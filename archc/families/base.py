@@ -88,13 +88,18 @@ class Family(Struct, frozen=True):
 
     `config` translates its config.json. Without `rules`, its checkpoints cannot be read yet. `optional_prefix` may be
     left out of every name by a checkpoint of the bare model; `ignored` are stored tensors that carry no weight of the
-    model, such as old buffers; one that ends in a dot stands for all below.
+    model, such as old buffers; one that ends in a dot stands for all below, one that a rule names as well for layers
+    that lack what it fills.
     """
 
     model_type: str
     rules: tuple[Rule, ...] = ()
     optional_prefix: str = ""
     ignored: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    """Stored tensors that hold no number where a config asks for nothing of their kind: shared experts of width 0."""
+    zero: tuple[str, ...] = ()
+    """Stored tensors that a checkpoint may lack. They are zero then."""
     extra_layers: bool = False
     """Whether checkpoints may hold layers behind the model's own, which the reference does not read either (those that
     predict further tokens)."""
@@ -107,3 +112,5 @@ class Family(Struct, frozen=True):
     """What the reference's class has beside the text model that `config` describes, such as a vision encoder."""
     keeps_head: bool = False
     """Whether the reference's wrappers of it hold its class with the head, so that their config has no say in it."""
+    taken_for: Mapping[str, str] = field(default_factory=dict)
+    """Keys by which the reference takes a config.json of this type for one of another type."""

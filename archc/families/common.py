@@ -19,6 +19,7 @@ ACTIVATIONS: Final[Mapping[str, str]] = {
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
     "gelu_accurate": "gelu_tanh",
     "relu": "relu",
     "relu2": "relu2",
@@ -139,7 +140,7 @@ def _scaling(c: Any, kind: str | None) -> dict[str, Any] | None:
         return None
     if scaling not in SCALING_KEYS:
         raise ValueError(f"rope_type {scaling!r}")
-    section: dict[str, Any] = {"kind": scaling}
+    section: dict[str, Any] = {"kind": lambda c: c.rope(kind).get("rope_type")}
     for field, key in SCALING_KEYS[scaling].items():
         section[field] = lambda c, key=key: _number(c.rope(kind).get(key))
     if scaling == "dynamic":
@@ -151,10 +152,16 @@ def _scaling(c: Any, kind: str | None) -> dict[str, Any] | None:
     for field in ("beta_fast", "beta_slow", "mscale", "mscale_all_dim") if scaling == "yarn" else ():
         section[field] = lambda c, key=field: _number(c.rope(kind).get(key)) or None  # the reference takes 0 as unset
     if scaling == "yarn":
-        section["truncate"] = lambda c: c.rope().get("truncate")  # read beside the kinds, where there are some
+        section["truncate"] = _truncate
     if scaling == "yarn" and c.rope(kind).get("factor") is None:
         section["factor"] = lambda c: c.max_position_embeddings / section["original_context"](c)
     return section
+
+
+def _truncate(c: Any) -> bool | None:
+    """Whether YaRN's ramp has whole ends. Read beside the kinds, where there are some; null is no to the reference."""
+    rope = c.rope()
+    return False if rope.nulls("truncate") else rope.get("truncate")
 
 
 def _number(value: Any) -> Any:

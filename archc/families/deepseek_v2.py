@@ -45,4 +45,4 @@ def _method(o: Any) -> str:
 
 INVERSE: Inverse = {"topk_method": _method}
 
-FAMILY = Family("deepseek_v2", RULES, ignored=EMPTY_SHARED, tier="latent", config=CONFIG, inverse=INVERSE)
+FAMILY = Family("deepseek_v2", RULES, empty=EMPTY_SHARED, tier="latent", config=CONFIG, inverse=INVERSE)

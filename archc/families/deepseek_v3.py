@@ -7,6 +7,7 @@ from archc.families import llama
 from archc.families.base import Family, Key, Module, Source, Table
 from archc.families.common import (
     CORRECTION,
+    EMPTY_SHARED,
     ROUTED_EXPERTS,
     activation,
     rope,
@@ -102,4 +103,4 @@ LATENT: Table = {
 """Everything but the feed-forward. The norms of latents have an eps of their own, which is the default of the class."""
 CONFIG: Table = {**LATENT, "ffn": lambda c: EXPERTS if c.layer >= c.first_k_dense_replace else DENSE}
 
-FAMILY = Family("deepseek_v3", RULES, extra_layers=True, tier="latent", config=CONFIG)
+FAMILY = Family("deepseek_v3", RULES, empty=EMPTY_SHARED, extra_layers=True, tier="latent", config=CONFIG)

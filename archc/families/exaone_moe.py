@@ -3,6 +3,7 @@
 from archc.families import deepseek_v3, qwen3
 from archc.families.base import Family, Parameter, Table
 from archc.families.common import (
+    EMPTY_SHARED,
     ROUTED_EXPERTS,
     gated,
     moe,
@@ -28,6 +29,7 @@ FAMILY = Family(
     "exaone_moe",
     qwen3.FAMILY.rules + ROUTED_EXPERTS + CORRECTION + shared_ffn("mlp.shared_experts"),
     ignored=("mtp.",),
+    empty=EMPTY_SHARED,
     tier="mixture",
     config=CONFIG,
 )

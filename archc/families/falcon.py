@@ -24,6 +24,10 @@ def _kv_heads(c: Any) -> int:
     return found
 
 
+_ALIBI = [
+    "distances are weighed in bfloat16, and added twice by eager attention: to the scores, and once more with the mask"
+]
+
 CONFIG: Table = {
     "vocab_size": Key("vocab_size"),
     "hidden_size": Key("hidden_size"),
@@ -41,7 +45,7 @@ CONFIG: Table = {
     "ffn.activation": activation("activation"),
     "ffn.width": Key("ffn_hidden_size"),
     "ffn.bias": Key("bias"),
-    "undeclared": lambda c: ["distances are weighed in bfloat16"] if c.alibi else None,
+    "undeclared": lambda c: _ALIBI if c.alibi else None,
 }
 
 INVERSE: Inverse = {

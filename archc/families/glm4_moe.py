@@ -2,7 +2,7 @@
 
 from archc.families import deepseek_v3, llama, qwen3
 from archc.families.base import Family, Table
-from archc.families.common import head_dim, partial_rope, qkvo, without
+from archc.families.common import EMPTY_SHARED, head_dim, partial_rope, qkvo, without
 
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
@@ -13,4 +13,11 @@ CONFIG: Table = {
     "ffn": deepseek_v3.CONFIG["ffn"],
 }
 
-FAMILY = Family("glm4_moe", qwen3.FAMILY.rules + deepseek_v3.MIXTURE, extra_layers=True, tier="mixture", config=CONFIG)
+FAMILY = Family(
+    "glm4_moe",
+    qwen3.FAMILY.rules + deepseek_v3.MIXTURE,
+    empty=EMPTY_SHARED,
+    extra_layers=True,
+    tier="mixture",
+    config=CONFIG,
+)

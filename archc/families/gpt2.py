@@ -49,7 +49,7 @@ CONFIG: Table = {
     "attention.scale": _scale,
     "ffn.kind": "mlp",
     "ffn.activation": activation("activation_function"),
-    "ffn.width": lambda c: c.n_inner or 4 * c.n_embd,
+    "ffn.width": lambda c: 4 * c.n_embd if c.n_inner is None else c.n_inner,
     "ffn.bias": True,
 }
 

@@ -1,8 +1,17 @@
 """gpt_neox: both branches side by side, each with its norm (transformers 5.24, models/gpt_neox)."""
 
+from typing import Any
+
 from archc.families import llama
 from archc.families.base import Family, Key, Module, Table
 from archc.families.common import layernorm, partial_rope
+
+
+def _head_dim(c: Any) -> None:
+    """The class has no such key. Its frequencies go by one all the same, and its heads do not."""
+    if c.get("head_dim") not in (None, c.hidden_size // c.num_attention_heads):
+        raise ValueError("its heads are hidden_size / num_attention_heads wide, so head_dim must be that")
+
 
 CONFIG: Table = {
     **llama.CONFIG,
@@ -10,7 +19,7 @@ CONFIG: Table = {
     **layernorm(Key("layer_norm_eps")),
     "norm.placement": lambda c: "parallel_separate" if c.use_parallel_residual else "pre",
     "attention.kv_heads": None,
-    "attention.head_dim": None,
+    "attention.head_dim": _head_dim,
     "ffn.kind": "mlp",
     "ffn.bias": True,
 }

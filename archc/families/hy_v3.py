@@ -17,8 +17,9 @@ ROUTER: Table = {
 
 
 def shared(c: Any) -> Table:
-    """The shared experts, with the biases of dense feed-forwards."""
-    return {"width": c.num_shared_experts * c.moe_intermediate_size, "bias": Key("mlp_bias")}
+    """The shared experts, with the biases of dense feed-forwards, whose width they have where there are none."""
+    width = c.num_shared_experts * c.moe_intermediate_size
+    return {"width": width or Key("intermediate_size"), "bias": Key("mlp_bias")}
 
 
 CONFIG: Table = {

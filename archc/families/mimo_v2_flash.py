@@ -24,9 +24,17 @@ def ffn(c: Any) -> Table:
     return {**deepseek_v3.EXPERTS, "shared": None} if c.mlp_layer_types[c.layer] == "sparse" else gated()
 
 
+def position(c: Any) -> dict[str, Any]:
+    """Rotary positions; without a scaling, the class has a share of its own where the config states none."""
+    kind = c.layer_types[c.layer]
+    rope = c.rope(kind)
+    own = rope.get("rope_type") == "default" and rope.get("partial_rotary_factor") is None
+    return {**partial_rope(c, kind), **({"partial": 0.334} if own else {})}
+
+
 CONFIG: Table = {
     **without(llama.CONFIG, "ffn"),
-    "position": lambda c: partial_rope(c, c.layer_types[c.layer]),
+    "position": position,
     "attention.kv_heads": lambda c: c.num_key_value_heads * (2 if sliding(c) else 1),
     "attention.value_dim": Key("v_head_dim"),
     "attention.value_scale": factor("attention_value_scale"),

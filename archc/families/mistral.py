@@ -30,4 +30,12 @@ def _layer_types(o: Any) -> list[str] | None:
 
 INVERSE: Inverse = {"layer_types": _layer_types}
 
-FAMILY = Family("mistral", llama.FAMILY.rules, ignored=llama.OLD_BUFFERS, tier="dense", config=CONFIG, inverse=INVERSE)
+FAMILY = Family(
+    "mistral",
+    llama.FAMILY.rules,
+    ignored=llama.OLD_BUFFERS,
+    tier="dense",
+    config=CONFIG,
+    inverse=INVERSE,
+    taken_for={"layer_types": "ministral"},
+)

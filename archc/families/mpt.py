@@ -8,6 +8,14 @@ from typing import Any
 from archc.families.base import Family, Key, Module, Table
 
 
+def _context(c: Any) -> int:
+    """The columns of the table of distances; a single one would broadcast, as if there were no distances."""
+    if c.max_seq_len == 1:
+        raise ValueError("max_seq_len is 1, a table of distances that its class spreads over all keys")
+    found: int = c.max_seq_len
+    return found
+
+
 def _scale(c: Any) -> float | None:
     scale = c.section("attn_config").softmax_scale
     return None if scale is None else float(scale)
@@ -16,7 +24,7 @@ def _scale(c: Any) -> float | None:
 CONFIG: Table = {
     "vocab_size": Key("vocab_size"),
     "hidden_size": Key("d_model"),
-    "context": Key("max_seq_len"),
+    "context": _context,
     "embedding.tied": Key("tie_word_embeddings"),
     "layers": Key("n_layers"),
     "norm.kind": "layernorm",

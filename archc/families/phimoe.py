@@ -25,8 +25,14 @@ def position(c: Any) -> Any:
     scaling = section["scaling"](c)
     if scaling is None:
         return section
-    own: Table = {"attention_factor": lambda c: float(c.rope()["short_mscale"])}
-    if scaling["kind"] == "longrope":
+    kind, short = c.rope()["rope_type"], float(c.rope()["short_mscale"])
+    if kind not in ("yarn", "longrope"):
+        if short != 1:
+            raise ValueError(f"rope_type {kind!r} with cosines and sines multiplied by a short_mscale of {short:g}")
+        # Frequencies are always those of the original context, up to which dynamic ones do not change.
+        return {**section, "scaling": None} if kind == "dynamic" else section
+    own: Table = {"attention_factor": short}
+    if kind == "longrope":
         own = {**own, "long_attention_factor": _long_mscale, "long_factors": scaling["short_factors"]}
     return {**section, "scaling": {**scaling, **own}}
 

@@ -2,5 +2,6 @@
 
 from archc.families import deepseek_v3
 from archc.families.base import Family
+from archc.families.common import EMPTY_SHARED
 
-FAMILY = Family("sarvam_mla", deepseek_v3.RULES, tier="latent", config=deepseek_v3.CONFIG)
+FAMILY = Family("sarvam_mla", deepseek_v3.RULES, empty=EMPTY_SHARED, tier="latent", config=deepseek_v3.CONFIG)

@@ -2,7 +2,7 @@
 
 from archc.families import glm4_moe, llama
 from archc.families.base import Family, Module, Parameter
-from archc.families.common import ROUTED_EXPERTS, shared_ffn
+from archc.families.common import EMPTY_SHARED, ROUTED_EXPERTS, shared_ffn
 
 OWN_NAMES = (
     Module("model.word_embeddings", ("embedding",)),
@@ -21,6 +21,7 @@ OWN_NAMES = (
 FAMILY = Family(
     "sarvam_moe",
     OWN_NAMES + llama.PRE_NORMS + llama.GATED_FFN + ROUTED_EXPERTS + shared_ffn("mlp.shared_experts"),
+    empty=EMPTY_SHARED,
     tier="mixture",
     config=glm4_moe.CONFIG,
 )

@@ -17,4 +17,10 @@ CONFIG: Table = {
     "ffn.bias": Key("use_bias"),
 }
 
-FAMILY = Family("starcoder2", llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + FFN, tier="dense", config=CONFIG)
+FAMILY = Family(
+    "starcoder2",
+    llama.ENDS + llama.ATTENTION + llama.PRE_NORMS + FFN,
+    tier="dense",
+    config=CONFIG,
+    inverse=mistral.INVERSE,
+)

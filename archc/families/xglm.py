@@ -12,6 +12,8 @@ _FIRST = 2
 def _undeclared(c: Any) -> list[str] | None:
     """The row of the padding token is empty: it stands before the first position's, by default."""
     row = c.pad_token_id
+    if row is not None and row < 0:
+        row += c.max_position_embeddings + _FIRST  # counted from the end of the table
     return [f"position {row - _FIRST} adds nothing to the embedding"] if row is not None and row >= _FIRST else None
 
 

@@ -17,6 +17,7 @@ from archc.importing.resolve import UnknownModelError, resolve
 from archc.importing.source import find_source
 from archc.importing.stack import stack
 from archc.importing.translate import Leaf, Tree, answer, translate
+from archc.importing.undeclared import undeclared
 from archc.spec.diagnostics import Level, SpecError, printable
 from archc.spec.language import MAX_LAYERS
 from archc.spec.load import load_text
@@ -62,15 +63,22 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
     if not known.config:
         raise UnknownModelError(f"archc cannot import the model type {config.model_type} yet", "write a spec for it")
     table = {"dtype": _dtype, **known.config}
+    looks: list[Reading] = []
+
+    def look(layer: int) -> Reading:
+        looks.append(Reading(config, stated, layer))
+        return looks[-1]
+
     try:
         count = _count(table["layers"], Reading(config, stated))
-        found = translate(table, lambda layer: Reading(config, stated, layer), count)
+        found = translate(table, look, count)
     except Exception as error:  # whatever a table trips over, it is the config that it cannot read
         raise UnknownModelError(
             f"this {config.model_type} config cannot be translated: {_problem(error)}", "correct the config"
         ) from None
     own = {"archc": Leaf(1), "name": Leaf(_label(name)), "family": Leaf(config.model_type)}
     header: Tree = dict(sorted({**own, **found.header}.items(), key=_rank))
+    _add_undeclared(header, list(undeclared(config, {key for one in looks for key in one.read})))
     about = [*notes, *_quantised(raw)]
     if outer != config.model_type:
         about.append(f"Its text model alone, {config.model_type}: what the wrapper adds to it is left out.")
@@ -84,6 +92,14 @@ def convert(raw: Mapping[str, Any], name: str, place: str = "config.json", notes
         *(v for i, layer in enumerate(found.layers) for v in leaves(layer, f"layers.{i}.")),
     ]
     return Imported(text, tuple(values), outer if outer != config.model_type else None, tuple(about))
+
+
+def _add_undeclared(header: Tree, more: list[str]) -> None:
+    """Adds to what the header says that the reference does and the spec cannot say."""
+    known = header.get("undeclared")
+    said = known.value if isinstance(known, Leaf) and isinstance(known.value, list) else []
+    if new := [text for text in more if text not in said]:
+        header["undeclared"] = Leaf([*said, *new])
 
 
 def _rank(entry: tuple[str, object]) -> int:

@@ -87,6 +87,10 @@ class Rope:
         self._owner.read[key] = self._owner.states(key) or any(_stated(entry, names) for entry in self._raw)
         return default if value is None else value
 
+    def nulls(self, key: str) -> bool:
+        """Whether a parameter is there, and null: to some of the reference's code that is not as if it were not."""
+        return key in self._values and self.get(key) is None
+
 
 def _stated(raw: Mapping[str, Any], names: Iterable[str]) -> bool:
     return any(raw.get(name) is not None for name in names)

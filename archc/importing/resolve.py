@@ -56,6 +56,7 @@ def resolve(raw: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str]:
     if (layers := max(_layer_counts(raw), default=0)) > MAX_LAYERS:
         raise UnknownModelError(f"this config asks for {str(layers)[:40]} layers", "correct the config")
     known = reference("transformers.models.auto.configuration_auto").CONFIG_MAPPING
+    model_type = _taken_for(model_type, raw)
     if model_type not in known:
         custom = "; the code in its repository (auto_map) is never run" if "auto_map" in raw else ""
         raise UnknownModelError(f"transformers knows no model type {quoted(model_type)}{custom}", "write a spec for it")
@@ -63,7 +64,7 @@ def resolve(raw: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             read_floats = known[model_type]._decode_special_floats  # what from_pretrained does to a file: infinities
-            config = known[model_type].from_dict(read_floats(_plain(raw)))
+            config = known[model_type].from_dict(read_floats(_plain({**raw, "model_type": model_type})))
             text = config.get_text_config(decoder=True)
             text_type = text.model_type  # a key named as a section of a wrapper may hold anything
     except Exception as error:  # whatever the class trips over, it is the config that it cannot read
@@ -71,9 +72,32 @@ def resolve(raw: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str]:
     stated = _section(raw, config, text) or raw
     if text_type not in known_families():
         raise UnknownModelError(*_refusal(config, text))
+    _settle_rotations(text)
     if text is not config:
         stated = {**stated, **_lent(config, text, raw)}
     return text, stated, model_type
+
+
+def _taken_for(model_type: str, raw: Mapping[str, Any]) -> str:
+    """The type of model that transformers' AutoConfig reads a config as."""
+    others = family(model_type).taken_for if model_type in known_families() else {}
+    return next((other for key, other in others.items() if key in raw), model_type)
+
+
+def _settle_rotations(text: Any) -> None:
+    """Does what the reference's rope functions do to a config before they read it.
+
+    An original_max_position_embeddings beside the rotary parameters goes before theirs, also where the class has no
+    such key (modeling_rope_utils.py, standardize_rope_params).
+    """
+    if any(kind in ("llama3", "yarn", "longrope") for kind in _rope_types(getattr(text, "rope_parameters", None))):
+        text.standardize_rope_params()
+
+
+def _rope_types(parameters: object) -> Iterator[object]:
+    if isinstance(parameters, Mapping):
+        yield parameters.get("rope_type")
+        yield from (inner.get("rope_type") for inner in parameters.values() if isinstance(inner, Mapping))
 
 
 def _refusal(config: Any, text: Any) -> tuple[str, str]:

@@ -26,11 +26,13 @@ def print_mapping(imported: Imported, table: Iterable[TableRow], out: Console) -
     """A table of fields, and one of stored tensors (N is a layer, E an expert)."""
     fields: list[Row] = [("field", "value", "layers", "read from"), *_fields(imported)]
     tensors: list[Row] = [("stored tensor", "fills", "layout"), *map(_tensor, table)]
-    for rows in (fields, tensors) if len(tensors) > 1 else (fields,):
+    for rows in (fields, tensors):
         for index, line in enumerate(aligned(rows, right=set())):
             out.print(Text(line, style="bold" if index == 0 else ""))
-        if rows is fields and len(tensors) > 1:
+        if rows is fields:
             out.print("")
+    if len(tensors) == 1:
+        out.print("(where this family stores its tensors is not known: it is sized alone)")
 
 
 def origin(leaf: Leaf) -> str:

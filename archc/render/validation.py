@@ -156,7 +156,9 @@ def _reason(result: GateResult, bound: float) -> str:
     if reasons:
         return "; ".join(reasons)
     most = max(probe.times_floor for probe in result.probes)
-    return f"at most {_times(most)} times the noise floor on every probe; the bound is {bound:.0f}"
+    unseen = sum("cannot run the probe" in blind.why for blind in result.blind)
+    probes = f"on the {len(result.probes)} probes that could be run, {unseen} could not" if unseen else "on every probe"
+    return f"at most {_times(most)} times the noise floor {probes}; the bound is {bound:.0f}"
 
 
 def _print_manifest(manifest: ManifestResult, out: Console) -> None:
@@ -179,7 +181,9 @@ def _print_notes(result: GateResult, out: Console) -> None:
     from archc.validation.parity import BOUND
 
     notes = [
-        f"the floor on {_named(run.left_out, len(result.probes))} is measured without {run.name}: "
+        f"the reference does not support {run.name}: the floor is measured without it"
+        if run.refused
+        else f"the floor on {_named(run.left_out, len(result.probes))} is measured without {run.name}: "
         "there the reference itself computes something else that way"
         for run in result.floor_runs
         if run.left_out

@@ -22,16 +22,21 @@ class Signature:
 
     takes: frozenset[str]
     cache: str | None
+    hides: bool = False
+    """Whether it may take more than it names, behind **keywords."""
 
     def refusal(self, probe: Probe) -> str | None:
         """Why a model with this signature cannot run a probe; None where it can."""
         if probe.attention_mask is not None and "attention_mask" not in self.takes and not probe.real.all():
-            return "it takes no attention_mask"
+            return self._lacks("attention_mask")
         if probe.position_ids is not None and "position_ids" not in self.takes and not probe.positions_follow:
-            return "it takes no position_ids"
+            return self._lacks("position_ids")
         if probe.chunks is not None and self.cache is None:
-            return "it takes no cache"
+            return "it gives no cache back" if self.takes.intersection(_CACHES) else self._lacks("cache")
         return None
+
+    def _lacks(self, name: str) -> str:
+        return f"its signature does not name {name}, behind its **keywords" if self.hides else f"it takes no {name}"
 
     def inputs(self, probe: Probe) -> dict[str, Tensor]:
         """What goes with the token ids of a probe."""
@@ -44,13 +49,15 @@ def signature_of(function: Callable[..., Any], call: Callable[..., Any]) -> Sign
 
     `call` runs it: some take a cache and give none back, which a prompt of one token shows.
     """
-    names = frozenset(inspect.signature(function).parameters)
+    parameters = inspect.signature(function).parameters
+    names = frozenset(parameters)
+    hides = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     cache = next((name for name in _CACHES if name in names), None)
     if cache is not None:
         flag = {"use_cache": True} if "use_cache" in names else {}
         output = call(torch.zeros((1, 1), dtype=torch.long), **flag)
         cache = cache if getattr(output, cache, None) is not None else None
-    return Signature(names, cache)
+    return Signature(names, cache, hides)
 
 
 def points_of(output: Any) -> dict[str, Tensor]:

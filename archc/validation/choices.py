@@ -4,12 +4,14 @@ A mixture of experts is not continuous: where two experts tie within the noise, 
 and everything behind that position in the row changes. So the noise floor is measured with the choices pinned, and a
 port that parts from the reference at a near tie is held against the reference that takes the other expert there.
 
-Every model of transformers chooses with `torch.topk`, which is watched while the model runs: no family needs to be
-known, and nothing of the model is changed.
+Models of transformers choose with `torch.topk`; a few take the best by `max`, and leave out experts whose scores are
+greater than a bound. These functions are watched while a model runs: no family needs to be known, and nothing of the
+model is changed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +37,7 @@ class Flip:
 
 @dataclass(slots=True)
 class _Call:
-    """One topk of a forward pass, over all tokens: k of several scores are taken, in `groups` of every token.
+    """One function of a forward pass, over all tokens: k of several scores are taken, in `groups` of every token.
 
     taken is [batch, tokens, groups, k], weakest (a slot of it), runner_up and margin are [batch, tokens, groups].
     """
@@ -100,6 +102,7 @@ def noise_of(base: Choices, moved: Sequence[Choices]) -> Noise:
 _ROUTED = 3
 """The most axes of a router's scores: tokens, groups, experts, or rows, tokens, experts. More are those of attention,
 [batch, heads, tokens, keys], whose number of keys grows from step to step."""
+_TOPK, _MAX, _GREATER = {torch.topk, Tensor.topk}, {torch.max, Tensor.max}, {torch.gt, Tensor.gt}
 
 
 class Watch(TorchFunctionMode):
@@ -140,26 +143,48 @@ class Watch(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Every function of torch passes here; only topk over the scores of all tokens is looked at."""
+        """Every function of torch passes here; only those that choose by the scores of all tokens are looked at."""
         out = func(*args, **(kwargs or {}))
-        if func is not torch.topk and func is not Tensor.topk:
-            return out
-        scores: Tensor = args[0] if args else (kwargs or {})["input"]
-        width = scores.shape[-1]
+        if func in _TOPK or (func in _MAX and not isinstance(out, Tensor)):
+            scores: Tensor = args[0] if args else (kwargs or {})["input"]
+            if self._chooses(scores, out.indices, by_row=func in _MAX):
+                return self._best(scores, out)
+        elif func in _GREATER and self._is_list(args[0]):
+            return self._greater(args[0] - args[1], out)
+        return out
+
+    def _is_list(self, scores: Tensor) -> bool:
+        """Whether it has a row of scores for every token, all rows of the batch in one list."""
         batch, tokens = self._shape
-        per_token = out.indices.shape[:-1] == scores.shape[:-1] and scores.numel() % (batch * tokens * width) == 0
-        if scores.ndim > _ROUTED or not per_token or out.indices.shape[-1] == 0:
-            return out
-        table = scores.reshape(batch, tokens, -1, width)
-        call = _call(table, out.indices.view(*table.shape[:-1], -1))
-        number = len(self._pieces[-1])
+        return scores.is_floating_point() and scores.ndim == 2 and len(scores) == batch * tokens
+
+    def _chooses(self, scores: Tensor, indices: Tensor, *, by_row: bool) -> bool:
+        """Whether indices are those of some of the scores of every token, and not along another axis."""
+        if by_row:
+            return self._is_list(scores) and indices.shape == (len(scores), 1)
+        per_token = scores.numel() % (math.prod(self._shape) * scores.shape[-1]) == 0
+        return scores.ndim <= _ROUTED and indices.shape[:-1] == scores.shape[:-1] and per_token and indices.numel() > 0
+
+    def _best(self, scores: Tensor, out: Any) -> Any:
+        """What a topk or a max gives, where choices are pinned those."""
+        table = scores.reshape(*self._shape, -1, scores.shape[-1])
+        taken = self._taken(table, out.indices.view(*table.shape[:-1], -1))
+        indices = taken.view(out.indices.shape)
+        return out if self._pinned is None else type(out)((scores.gather(-1, indices), indices))
+
+    def _greater(self, apart: Tensor, out: Tensor) -> Tensor:
+        """Which scores are greater than a bound, from which they are so far `apart`: for each of them a yes or no."""
+        table = torch.stack((-apart, apart), -1).view(*self._shape, -1, 2)
+        taken = self._taken(table, out.long().view(*table.shape[:-1], 1))
+        return taken.view(out.shape).bool()
+
+    def _taken(self, table: Tensor, free: Tensor) -> Tensor:
+        """Records what is taken of a table of scores [batch, tokens, groups, width]: if pinned those, else `free`."""
+        call = _call(table, free)
         if self._pinned is not None:
-            call = self._decide(number, table, call)
+            call = self._decide(len(self._pieces[-1]), table, call)
         self._pieces[-1].append(call)
-        if self._pinned is None:
-            return out
-        indices = call.taken.view(out.indices.shape)
-        return torch.return_types.topk((scores.gather(-1, indices), indices))
+        return call.taken
 
     def _decide(self, number: int, table: Tensor, free: _Call) -> _Call:
         assert self._pinned is not None

@@ -132,7 +132,7 @@ def _run_probes(
 
     wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
     derived, blind = derive_probes(architecture, avoid=reference.padding, wall=wall)
-    probes, unseen = _feasible(derived, reference, port)
+    probes, unseen = _feasible(derived, reference, port, steps_differ=length_matters(architecture))
     result.blind += blind + unseen
     baselines, result.floor_runs = measure(reference, probes, step)
     result.disagreement = _disagreement(reference, baselines)
@@ -186,14 +186,21 @@ def _knows_tensors(architecture: Architecture) -> bool:
     return architecture.family is None or bool(family(architecture.family).rules)
 
 
-def _feasible(probes: list[Probe], reference: Reference, port: Port) -> tuple[list[Probe], list[Blind]]:
+def _feasible(
+    probes: list[Probe], reference: Reference, port: Port, *, steps_differ: bool
+) -> tuple[list[Probe], list[Blind]]:
     """The probes that both sides can run, and what is not seen for want of the others.
 
-    A reference that cannot decode is held against steps of the port all the same, with its full pass.
+    A reference that cannot decode is held against steps of the port all the same, with its full pass, unless
+    `steps_differ` from that by right.
     """
     reference.steps_are_whole = not all(reference.can_step(probe) for probe in probes if probe.chunks is not None)
     found, blind = [], []
     for probe in probes:
+        if probe.chunks is not None and reference.steps_are_whole and steps_differ:
+            why = "the reference cannot decode, and rotations that depend on the length make steps another function"
+            blind.append(Blind(probe.name, why))
+            continue
         for side, refusal in (("the reference", reference.refusal(probe)), ("this port", port.refusal(probe))):
             if refusal:
                 blind.append(Blind(probe.name, f"{side} cannot run the probe: {refusal}"))

@@ -26,6 +26,8 @@ from archc.validation.reference import Reference, Run
 
 BOUND = 8.0
 NUDGES = 3
+TOGETHER = 2
+"""Near ties of one token that may be taken the other way at once."""
 _ROWS_AT_ONCE = 64
 
 
@@ -127,6 +129,8 @@ class FloorRun:
     name: str
     times_floor: float
     left_out: tuple[str, ...]
+    refused: bool = False
+    """Whether the model does not support it at all."""
 
 
 _Rerun: TypeAlias = tuple[Deviation, Choices]
@@ -157,7 +161,7 @@ def measure(
     runs = [FloorRun("one unit in the last place", 1.0, ())]
     for name, other in _other_arithmetic(reference, rerun):
         if other is None:
-            runs.append(FloorRun(name, 0.0, tuple(probe.name for probe in probes)))
+            runs.append(FloorRun(name, 0.0, tuple(probe.name for probe in probes), refused=True))
             continue
         times = [floor.times(one) for floor, one in zip(floors, other, strict=True)]
         left_out = tuple(probe.name for probe, one in zip(probes, times, strict=True) if one > BOUND)
@@ -204,21 +208,39 @@ def judge(reference: Reference, baseline: Baseline, logits: Tensor) -> ProbeResu
     """
     probe, floor, noise = baseline.probe, baseline.floor, baseline.noise
     now = Run(baseline.logits, baseline.choices)
-    flips: list[Flip] = []
+    flips: tuple[Flip, ...] = ()
     while (place := _parting(logits, now.logits, probe.real, floor)) is not None:
-        row, token = place
-        for flip in noise.near_ties(now.choices, row, token):
-            other = reference.run(probe, now.choices, flip)
-            onwards = _parting(logits[row, None], other.logits[row, None], probe.real[row, None], floor)
-            if onwards is None or onwards[1] > token:
-                now = other
-                flips.append(flip)
-                break
-        else:
+        other = _explained(reference, baseline, logits, now.choices, place)
+        if other is None:
             break
+        now, flips = other[0], flips + other[1]
     found = deviation(logits, now.logits, probe.real)
     tied = noise.tied(now.choices, probe.input_ids)
-    return ProbeResult(probe, floor, found, floor.times(found), tuple(flips), now.choices, tied)
+    return ProbeResult(probe, floor, found, floor.times(found), flips, now.choices, tied)
+
+
+def _explained(
+    reference: Reference, baseline: Baseline, logits: Tensor, now: Choices, place: tuple[int, int]
+) -> tuple[Run, tuple[Flip, ...]] | None:
+    """The reference as it agrees with the port at a place, with near ties of that token taken the other way.
+
+    They are at most TOGETHER, as few as explain it. None where they do not.
+    """
+    probe, (row, token) = baseline.probe, place
+    tried: list[tuple[Choices, tuple[Flip, ...]]] = [(now, ())]
+    for _ in range(TOGETHER):
+        further = []
+        for choices, before in tried:
+            for flip in baseline.noise.near_ties(choices, row, token):
+                if before and (flip.call, flip.group) <= (before[-1].call, before[-1].group):
+                    continue  # what is pinned comes first
+                other = reference.run(probe, choices, flip)
+                onwards = _parting(logits[row, None], other.logits[row, None], probe.real[row, None], baseline.floor)
+                if onwards is None or onwards[1] > token:
+                    return other, (*before, flip)
+                further.append((other.choices, (*before, flip)))
+        tried = further
+    return None
 
 
 def _parting(logits: Tensor, reference: Tensor, judged: Tensor, floor: Floor) -> tuple[int, int] | None:

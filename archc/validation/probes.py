@@ -152,7 +152,7 @@ def _cached(ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
 
 
 def _distant(architecture: Architecture, ids: _Ids, wall: int) -> list[Probe]:
-    """Positions with gaps, up to the end of the context and around every original context.
+    """Positions with gaps: up to the end of the context, around every original context, and just up to those.
 
     The mask of ones is there because transformers reads a gap in position ids without a mask as
     packed documents.
@@ -167,6 +167,13 @@ def _distant(architecture: Architecture, ids: _Ids, wall: int) -> list[Probe]:
     if ropes and wall > context:
         beyond = {0, context - 1, context, 2 * context, *(mark for mark in marks if mark >= context)}
         probes.append(("beyond the context", "what changes past the trained length", beyond, 2**62))
+    for original in sorted({rope.original_context for rope in ropes if rope.length_matters and rope.original_context}):
+        near = {0, original // 2, original - 3}
+        probes += [
+            (f"{end} positions", "the length at which rotations change", near, end)
+            for end in (original, original + 1)
+            if end <= wall
+        ]
     found = []
     for name, purpose, wanted, end in probes:
         steps = {mark + step for mark in wanted for step in range(4)}

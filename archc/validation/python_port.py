@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ def find_factory(place: str) -> Factory:
 class PythonPort:
     """What the user's function returned: called with input_ids, it gives logits or an object that has them.
 
-    Probes that its signature has no argument for are not run on it, and said to be unseen. A transformers model is
+    Probes that its signature has no argument for are not run on it, and said to be unseen. A cache is what its output
+    hands back or, of a port with `new_cache(batch, max_length)`, one that is written in place. A transformers model is
     traced too.
     """
 
@@ -52,10 +54,14 @@ class PythonPort:
         self.name = place
         with self._blamed("make"):
             self._model: Any = factory(folder, torch.float32)
-        function = self._model.forward if isinstance(self._model, torch.nn.Module) else self._model
+        plain = getattr(self._model, "_orig_mod", self._model)  # what torch.compile has wrapped
+        function = plain.forward if isinstance(plain, torch.nn.Module) else plain
         if not callable(function):
             raise IncompleteError(f"the port {place} is a {type(function).__name__}", "return something to call")
         self._signature = signature_of(function, lambda ids, **more: self._call(ids, more))
+        self._new_cache: Callable[[int, int], Any] | None = getattr(plain, "new_cache", None)
+        if self._new_cache is not None and "cache" in self._signature.takes:
+            self._signature = replace(self._signature, cache="cache")
 
     def refusal(self, probe: Probe) -> str | None:
         """Why it cannot run a probe; None where it can."""
@@ -70,14 +76,15 @@ class PythonPort:
         self._call(torch.zeros_like(probe.input_ids[:1, :1]), {})
         if probe.chunks is None:
             return self._logits(self._call(probe.input_ids, self._signature.inputs(probe)), probe)
-        cache, state, pieces = self._signature.cache, None, []
+        cache, pieces = self._signature.cache, []
         assert cache is not None  # asked before, by `refusal`
+        state = self._new_cache(len(probe.input_ids), sum(probe.chunks)) if self._new_cache else None
         for piece in probe.pieces():
             more: dict[str, Any] = {} if state is None else {cache: state}
             if "use_cache" in self._signature.takes:
                 more["use_cache"] = True
             output = self._call(piece, more)
-            state = getattr(output, cache)
+            state = getattr(output, cache, state)
             pieces.append(self._logits(output, probe))
         return torch.cat(pieces, dim=1)
 
@@ -125,13 +132,21 @@ def _from_file(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)  # where its dataclasses look for their module
     with _blamed(f"{path} cannot be imported"):
+        _look_in(path.parent)
         spec.loader.exec_module(module)
     return module
 
 
 def _from_package(name: str) -> Any:
     with _blamed(f"{name} cannot be imported"):
+        _look_in(Path.cwd())
         return importlib.import_module(name)
+
+
+def _look_in(folder: Path) -> None:
+    """Lets a port's code import what lies beside it, now and later, as it can where it is run itself."""
+    if str(folder.resolve()) not in sys.path:
+        sys.path.insert(0, str(folder.resolve()))
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from safetensors import safe_open
+from torch import Tensor, nn
 
-from archc.checkpoints.headers import read_config
+from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.errors import IncompleteError
 from archc.validation.calling import Signature, points_of, signature_of
 from archc.validation.choices import Choices, Flip, Watch
@@ -72,6 +73,7 @@ class Reference:
                     local_files_only=True,
                     output_loading_info=True,
                 )
+                model.config.return_dict = True  # outputs by name: how a config wants them packed is no part of a model
                 self.model: Any = model.eval()
             except MemoryError:
                 raise
@@ -83,6 +85,7 @@ class Reference:
                 f"{folder} is no reference: transformers finds no fitting {invented[0]} and would make it up",
                 "its config.json must describe its own weights",
             )
+        _put_back_padding(self.model, folder)
         self.unread = tuple(sorted(str(key) for key in loading["unexpected_keys"]))
         """Stored tensors that this model has no place for."""
         self.padding = frozenset(
@@ -226,6 +229,16 @@ class Reference:
             yield
         finally:
             self.model.float()
+
+
+def _put_back_padding(model: nn.Module, folder: Path) -> None:
+    """Reads rows of padding tokens again: a class may empty them after loading (transformers 5.24, models/youtu)."""
+    stored = read_checkpoint(folder)
+    for name, module in model.named_modules():
+        held = stored.get(f"{name}.weight")
+        if held is not None and isinstance(module, nn.Embedding) and (row := module.padding_idx) is not None:
+            with safe_open(held.file, framework="pt") as file, torch.no_grad():
+                module.weight[row] = file.get_slice(held.name)[row : row + 1][0]
 
 
 def _nudge(model: Any, seed: int, direction: int) -> None:

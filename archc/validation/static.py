@@ -46,6 +46,8 @@ def compare_manifest(architecture: Architecture, stored: Mapping[str, StoredTens
     wrong_shape: list[WrongShape] = []
     for entry in stored_entries(architecture, manifest):
         declared.add(entry.name)
+        if entry.name not in found and manifest.may_lack(entry.name):
+            continue
         if entry.name not in found:
             missing.append(entry.name)
             if len(missing) == _MOST_MISSING:
@@ -53,7 +55,7 @@ def compare_manifest(architecture: Architecture, stored: Mapping[str, StoredTens
         elif found[entry.name].shape != entry.shape:
             wrong_shape.append(WrongShape(entry.name, entry.shape, found[entry.name].shape))
     extra = sorted(found.keys() - declared) if len(missing) < _MOST_MISSING else []
-    unread = tuple(name for name in extra if manifest.leaves_out(name))
+    unread = tuple(name for name in extra if manifest.leaves_out(name, found[name].shape))
     return ManifestResult(
         missing=tuple(sorted(missing)),
         unexpected=tuple(name for name in extra if name not in unread),

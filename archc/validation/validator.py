@@ -53,13 +53,15 @@ def find_validator(target: str) -> Validator:
     """The validator called `target`, or an unnamed one for the spec `target`.
 
     A shipped validator is looked up first, then a validator file; anything else is taken for a spec,
-    without weights.
+    without weights, unless it is imported from a checkpoint folder, which holds its own.
     """
     shipped = resources.folder("validators")
     for file in (shipped / f"{target.removesuffix('.yaml')}.yaml", Path(target)):
         if file.suffix in {".yaml", ".yml"} and file.is_file() and _is_validator(file):
             return _load(file)
-    return Validator(target, target, None, None, shipped / "texts" / DEFAULT_TEXT)
+    folder = Path(target)
+    own = folder if (folder / "config.json").is_file() else None
+    return Validator(target, target, own, None, shipped / "texts" / DEFAULT_TEXT)
 
 
 def shipped_validators() -> list[str]:

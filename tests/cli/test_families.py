@@ -45,6 +45,22 @@ def test_people_read_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(text) <= 100 for text in lines)
 
 
+def test_some_families_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--families", "phi3", "gpt_oss", "--json"]) == 0
+    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)["families"]] == ["phi3", "gpt_oss"]
+    assert main(["list", "--families", "gpt-oss"]) == 2
+    assert "did you mean gpt_oss?" in capsys.readouterr().err
+    assert main(["list", "gpt2"]) == 2
+
+
+def test_a_checkpoint_folder_names_its_own_weights(tmp_path: Path) -> None:
+    from archc.validation.validator import find_validator
+
+    config_of("gpt2", tmp_path)
+    assert find_validator(str(tmp_path)).weights == tmp_path
+    assert find_validator("gpt2").weights is None
+
+
 def test_a_mapping_names_keys_and_tensors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["import", config_of("gpt_neox", tmp_path), "--explain"]) == 0
     out = capsys.readouterr().out

@@ -179,7 +179,7 @@ def test_and_not_what_it_says_of_another(tmp_path: Path, name: str) -> None:
 def test_slopes_are_those_of_transformers(tmp_path: Path, heads: int, build: str) -> None:
     """They differ by what is the same for all keys."""
     module = made(tmp_path, "position={kind: alibi}", f"attention={{heads: {heads}, kv_heads: 1, head_dim: 16}}")
-    visible = module.visible_keys(1, TOKENS - 1, None, torch.device("cpu"))
+    visible = torch.ones(1, 1, 1, TOKENS, dtype=torch.bool)
     ours = module.alibi_bias(heads, 8.0, visible)[:, 0]
     if build == "bloom":
         theirs = build_alibi_tensor(torch.ones(1, TOKENS), heads, torch.float32)[:, 0]
@@ -206,7 +206,7 @@ def test_chunks_are_those_of_transformers(tmp_path: Path, padding: int) -> None:
     module = made(tmp_path, "attention.chunk=7")
     mask = torch.ones(1, TOKENS, dtype=torch.long)
     mask[:, :padding] = 0
-    visible = module.visible_keys(9, TOKENS - 9, mask, mask.device)
+    visible = torch.ones(9, TOKENS, dtype=torch.bool).tril(TOKENS - 9) & mask[:, None, None].bool()
     ours = module.within_chunk(visible, 7, mask)[0, 0]
     sees = chunked_causal_mask_function(7, torch.tensor([padding]))
     columns = torch.arange(TOKENS)
@@ -310,10 +310,8 @@ def test_every_layer_has_its_own_scale(tmp_path: Path) -> None:
     module = made(tmp_path, "attention.scale=0.1")
     single = module.Model()
     single.layers[0].load_state_dict(model.layers[3].state_dict())
-    table = module.rotation_table(
-        module.frequencies(5300.0, HEAD_DIM, x.device), torch.arange(TOKENS)[None], torch.float32
-    )
-    visible = module.visible_keys(TOKENS, 0, None, x.device)
+    table = module.rotation_table(torch.arange(TOKENS)[None], torch.float32)
+    visible = torch.ones(1, 1, TOKENS, TOKENS, dtype=torch.bool).tril()
     with torch.no_grad():
         ours = model.layers[3].attention(x, table, visible, None)
         assert ours.allclose(single.layers[0].attention(x, table, visible, None), atol=1e-6)

@@ -83,13 +83,11 @@ def theirs(scaling: str, length: int, **changes: Any) -> tuple[Tensor, float]:
     return frequencies, factor
 
 
-def ours(generated: Any, length: int) -> tuple[Tensor, float]:
-    """The same of a generated module."""
-    arguments = [generated.ROPE_BASE, generated.HEAD_DIM]
-    if "length" in generated.frequencies.__annotations__:
-        arguments.append(torch.tensor(length))
-    found = generated.frequencies(*arguments, torch.device("cpu"))
-    return found, getattr(generated, "ROPE_ATTENTION_FACTOR", 1.0)
+def ours(generated: Any, length: int, table: str = "rotation_table") -> tuple[Tensor, float]:
+    """The same of a generated module: the angle at position 1, and the root of cosine and sine squared."""
+    positions = torch.tensor([[1, max(length - 1, 1)]])
+    cos, sin = (found[0, 0, 0] for found in getattr(generated, table)(positions, dtype=torch.float32))
+    return torch.atan2(sin, cos), float(torch.hypot(sin, cos)[0])
 
 
 @pytest.mark.parametrize("name", SCALINGS)
@@ -142,10 +140,9 @@ def test_kinds_of_layer_have_tables_of_their_own(tmp_path: Path) -> None:
         ),
         torch.device("cpu"),
     )
-    cpu = torch.device("cpu")
-    assert torch.allclose(generated.near_frequencies(900.0, 12, cpu), llama3, rtol=1e-6, atol=0)
+    assert torch.allclose(ours(generated, 1, "near_rotation_table")[0], llama3, rtol=1e-6, atol=0)
     proportional, _ = theirs(SCALINGS["proportional"], 1)
-    assert torch.allclose(generated.far_frequencies(5300.0, 16, cpu), proportional, rtol=1e-6, atol=0)
+    assert torch.allclose(ours(generated, 1, "far_rotation_table")[0], proportional, rtol=1e-6, atol=0)
     assert (generated.NEAR_ROPE_BASE, generated.FAR_ROPE_BASE) == (900, 5300)
 
 
@@ -167,12 +164,10 @@ def test_the_factor_of_long_inputs(tmp_path: Path) -> None:
     for length in (24, 25):
         positions = torch.arange(length)[None]
         cos, sin = reference(torch.zeros(1, 1, 60), positions)
-        frequencies = generated.frequencies(generated.ROPE_BASE, 10, torch.device("cpu"))
-        factor = generated.amplitude(torch.tensor(length))
-        our_cos, our_sin = generated.rotation_table(frequencies, positions, factor, torch.float32)
+        our_cos, our_sin = generated.rotation_table(positions, torch.float32)
         assert close(our_cos[0, 0], cos[0, :, :5])
         assert close(our_sin[0, 0], sin[0, :, :5])
-        assert float(factor) == pytest.approx(1.2 if length == 24 else 1.7)
+        assert ours(generated, length)[1] == pytest.approx(1.2 if length == 24 else 1.7)
 
 
 # ---------------------------------------------------------------- turning
@@ -182,13 +177,13 @@ def test_backward_is_the_other_way_round(tmp_path: Path) -> None:
     backward = module(tmp_path, "position.direction=backward")
     forward = module(tmp_path)
     heads = torch.randn(2, HEADS, 20, HEAD_DIM, generator=torch.Generator().manual_seed(5))
-    angles = torch.arange(20)[:, None] * forward.frequencies(5300.0, HEAD_DIM, torch.device("cpu"))
+    angles = torch.arange(20)[:, None] * ours(forward, 1)[0]
     cos, sin = (torch.cat((table, table), -1)[None] for table in (angles.cos(), angles.sin()))
     wanted, _ = turn_backward(heads, heads, cos, sin)
-    ours = backward.rotate(heads, angles.cos()[None, None], angles.sin()[None, None])
-    assert close(ours, wanted)
+    turned = backward.rotate(heads, angles.cos()[None, None], angles.sin()[None, None])
+    assert close(turned, wanted)
     assert not close(forward.rotate(heads, angles.cos()[None, None], angles.sin()[None, None]), wanted)
-    assert close(forward.rotate(ours, angles.cos()[None, None], angles.sin()[None, None]), heads)
+    assert close(forward.rotate(turned, angles.cos()[None, None], angles.sin()[None, None]), heads)
 
 
 @pytest.mark.parametrize("name", ["backward-interleaved", "interleaved-partial"])

@@ -109,8 +109,10 @@ def _read(result: GateResult, outcome: Outcome) -> None:
     outcome.cache = _worst(result, "cache")
     outcome.padded = _worst(result, "batch")
     if not result.manifest.passed:
-        manifest = result.manifest
-        outcome.failure = f"manifest: {[*manifest.missing, *manifest.unexpected, *manifest.wrong_shape][:4]}"
+        found = result.manifest
+        outcome.failure = (
+            f"missing {found.missing[:3]}, unexpected {found.unexpected[:3]}, misshapen {found.wrong_shape[:3]}"
+        )
     broken = [f"{one.name} ({one.figure:.3g}; {one.detail})" for one in result.invariants if not one.passed]
     beyond = [f"{one.probe.name} {one.times_floor:.3g}" for one in result.probes if not one.passed]
     if broken or beyond:
@@ -132,7 +134,7 @@ def _gradients(hf: Any, port: Any, architecture: Architecture) -> float:
     theirs = _stored(_backward(hf, hf(ids).logits, ids))
     filled = {name: parameter.data for name, parameter in _backward(port, port(ids), ids).named_parameters()}
     ours = as_stored(filled | dict(port.named_buffers()), architecture)
-    largest = max(float(gradient.abs().max()) for gradient in theirs.values())
+    largest = max(float(gradient.abs().max()) for gradient in theirs.values() if gradient.numel())
     return max(_apart(ours[name], theirs[name], largest) for name in ours)
 
 

@@ -18,6 +18,7 @@ _NESTED = {SLIDING: {**_YARN, "truncate": False}, FULL: rope(5300.0)}
 CHANGED: list[tuple[str, dict[str, Any]]] = [
     ("deepseek_v3", {**_YARN, "mscale": 0.7, "mscale_all_dim": 0.5}),
     ("deepseek_v3", {**_YARN, "truncate": False}),
+    ("llama", {**_YARN, "truncate": None}),
     ("qwen3_next", rope(5300.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0)),
     ("dory", _NESTED),
     ("lfm3", _NESTED),
@@ -58,6 +59,15 @@ def _rounded(frequencies: list[float], factor: float) -> Table:
 def test_tables_are_those_of_the_modules(model_type: str, parameters: dict[str, Any]) -> None:
     case = _case(model_type, parameters)
     assert _ours(convert(case.config_dict(), "tiny").text) == _theirs(case)
+
+
+def test_a_length_beside_the_parameters_goes_before_the_one_among_them() -> None:
+    """Not where a class reads the config, but where its rope functions do, whatever keys the class has."""
+    inside = _case("llama", _YARN)
+    beside = Case("beside", "llama", {**inside.config, "original_max_position_embeddings": 20})
+    ours, theirs = (_ours(convert(case.config_dict(), "tiny").text) for case in (inside, beside))
+    assert (ours, theirs) == (_theirs(inside), _theirs(beside))
+    assert ours != theirs
 
 
 def test_another_end_of_the_ramp_is_another_table() -> None:

@@ -61,11 +61,13 @@ READ_ANYWAY = {
     "inkling_text": {"dense_intermediate_size", "dense_mlp_idx"},
     "kimi_linear": {"first_k_dense_replace", "linear_attn_config", "moe_layer_freq"},
     "lfm2": {"block_ff_dim", "tie_embedding"},
+    "llama": {"original_max_position_embeddings"},
     "mamba": {"intermediate_size"},
     "minimax_m3_vl_text": {"moe_layer_freq", "sparse_attention_config"},
     "nemotron_h": {"hybrid_override_pattern"},
     "phi3": {"layer_types"},
     "qwen3_moe": {"head_dim"},
+    "starcoder2": {"layer_types"},
     "xlm": {"asm_cutoffs", "asm_div_value"},
 }
 

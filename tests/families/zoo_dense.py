@@ -17,6 +17,14 @@ _PLAIN = {
     "num_attention_heads": 5,
     "max_position_embeddings": 173,
 }
+_YARN = rope(5300.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=43)
+_LONGROPE = rope(
+    5300.0,
+    rope_type="longrope",
+    short_factor=[1.0, 1.1, 1.25, 1.3, 1.45],
+    long_factor=[1.2, 1.7, 2.6, 3.3, 4.8],
+    original_max_position_embeddings=32,
+)
 
 CASES: list[Case] = [
     *family("arcee", HEADED, bias=_BIASED, tied=_TIED),
@@ -48,6 +56,7 @@ CASES: list[Case] = [
         inner={"n_inner": 92},
         untied=_UNTIED,
         scaled={"n_layer": 4, "scale_attn_by_inverse_layer_idx": True},
+        tanh={"activation_function": "gelu_python_tanh"},
     ),
     *family("gpt_bigcode", {**_GPT, "n_inner": 92}, heads={"multi_query": False}, untied=_UNTIED),
     *family(
@@ -96,6 +105,9 @@ CASES: list[Case] = [
         derived={"head_dim": None},
         heads={"num_key_value_heads": 6},
         one={"num_key_value_heads": 1},
+        # A null is no to the class, and a length beside the rotary parameters goes before the one among them.
+        open_ramp={"rope_parameters": {**_YARN, "truncate": None}},
+        length_beside={"rope_parameters": _YARN, "original_max_position_embeddings": 24},
     ),
     *family(
         "ministral",
@@ -138,13 +150,7 @@ CASES: list[Case] = [
         window_listed={"sliding_window": 9, "layer_types": [SLIDING, FULL, SLIDING]},
         longrope={
             "original_max_position_embeddings": 32,
-            "rope_parameters": rope(
-                5300.0,
-                rope_type="longrope",
-                short_factor=[1.0, 1.1, 1.25, 1.3, 1.45],
-                long_factor=[1.2, 1.7, 2.6, 3.3, 4.8],
-                original_max_position_embeddings=32,
-            ),
+            "rope_parameters": _LONGROPE,
         },
     ),
     *family(
@@ -176,12 +182,23 @@ CASES: list[Case] = [
     ),
     *family(
         "stablelm",
-        GROUPED,
+        {**GROUPED, "rope_parameters": rope(5300.0, partial_rotary_factor=0.4)},
         bias={"use_qkv_bias": True},
         qk_norm={"qk_layernorm": True},
         parallel={"use_parallel_residual": True, **_TIED},
     ),
-    *family("starcoder2", GROUPED, unbiased={"use_bias": False, **_UNTIED}, window={"sliding_window": 9}),
+    *family(
+        "starcoder2",
+        GROUPED,
+        unbiased={"use_bias": False, **_UNTIED},
+        window={"sliding_window": 9},
+        # The class cannot decode, and its rotations depend on the length.
+        longrope_listed={
+            "sliding_window": 9,
+            "layer_types": [SLIDING, FULL, SLIDING],
+            "rope_parameters": _LONGROPE,
+        },
+    ),
     *family(
         "xglm",
         {

@@ -32,6 +32,7 @@ _PARTIAL_PER_KIND = {
     FULL: rope(71000.0, partial_rotary_factor=0.5),
     SLIDING: rope(5300.0, partial_rotary_factor=1.0),
 }
+_UNSCALED = {"short_mscale": 1.0, "long_mscale": 1.0, "original_max_position_embeddings": 24}
 _MULTIPLIED = {
     "embedding_multiplier": 3.0,
     "logits_scaling": 0.5,
@@ -50,6 +51,7 @@ CASES: list[Case] = [
         "aria_text",
         {**HEADED, "moe_num_experts": 10, "moe_topk": 3, "moe_num_shared_experts": 3, "pad_token_id": 0},
         bias={**_BIAS, "mlp_bias": True},
+        unshared={"moe_num_shared_experts": 0},
     ),
     *family(
         "beam",
@@ -161,6 +163,7 @@ CASES: list[Case] = [
         "hy_v3",
         {**_DEEP, **_EXPERTS, "num_shared_experts": 3, "mlp_layer_types": _DENSE_FIRST},
         bias={**_BIAS, "mlp_bias": True, "mlp_layer_types": [SPARSE, DENSE, DENSE, SPARSE]},
+        unshared={"num_shared_experts": 0},
     ),
     *family(
         "jetmoe",
@@ -248,6 +251,7 @@ CASES: list[Case] = [
             },
         },
         bias={**_BIAS, "mlp_layer_types": [SPARSE] * 4, **_SUMLESS, **_SCALED},
+        own_share={"rope_parameters": {FULL: rope(71000.0, rope_type="linear", factor=3.0), SLIDING: rope(5300.0)}},
     ),
     *family("minimax_m2", {**HEADED, **_LOCAL, "rope_parameters": rope(5300.0, partial_rotary_factor=0.6)}, tied=_TIED),
     *family(
@@ -272,6 +276,8 @@ CASES: list[Case] = [
                 original_max_position_embeddings=24,
             )
         },
+        linear={"rope_parameters": rope(5300.0, rope_type="linear", factor=3.0, **_UNSCALED)},
+        dynamic={"rope_parameters": rope(5300.0, rope_type="dynamic", factor=3.0, **_UNSCALED)},
     ),
     *family(
         "qwen2_moe",

@@ -29,7 +29,13 @@ _GEMMA4 = {
 
 CASES: list[Case] = [
     *family("apertus", GROUPED, bias=_BIAS),
-    *family("apertus1p5_text", GROUPED, output_vocabulary={"output_vocab_size": 190}, bias={**_BIAS, **_TIED}),
+    *family(
+        "apertus1p5_text",
+        GROUPED,
+        output_vocabulary={"output_vocab_size": 190},
+        bias={**_BIAS, **_TIED},
+        tied_vocabulary={"output_vocab_size": 190, **_TIED},
+    ),
     *family("bitnet", GROUPED, bias={**_BIAS, **_TIED}),
     *family(
         "bloom",

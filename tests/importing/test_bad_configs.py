@@ -63,6 +63,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown attention_types": ({"model_type": "gpt_neo", "attention_types": [[["global", "odd"], 12]]}, "'odd'"),
     "rotary beyond the head": ({"model_type": "gptj", "rotary_dim": 1000}, "position.partial"),
     "attends to an encoder": ({"model_type": "gpt2", "add_cross_attention": True}, "attend to an encoder"),
+    "no feed-forward": ({"model_type": "gpt2", "n_inner": 0}, "ffn.width cannot be 0"),
+    "heads narrower than they turn": ({"model_type": "gpt_neox", "head_dim": 100}, "hidden_size / num_attention_heads"),
     "head_dim of its own": ({"model_type": "helium", "head_dim": 100}, "hidden_size × hidden_size"),
     "text_config a text": ({"model_type": "gemma3", "text_config": "x"}, "text_config"),
     "text_config unknown": ({"model_type": "kimi_k25", "text_config": {"model_type": "nope"}}, "nope"),

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from archc.architecture import compile_text
 from archc.architecture.model import Architecture
+from archc.errors import IncompleteError
 from archc.validation import gate as gate_module
 from archc.validation.gate import GateResult, run_gate
 from archc.validation.ports import GeneratedPort
@@ -38,6 +39,15 @@ class StepsOtherwise(Reference):
         for name in ("cache", "past_key_values"):
             if inputs.get(name) is not None:
                 inputs[name].crop(-1)
+        return super()._forward(**inputs)
+
+
+class CannotStep(Reference):
+    """A reference that trips over what it has kept."""
+
+    def _forward(self, **inputs: Any) -> Any:
+        if any(inputs.get(name) is not None for name in ("cache", "past_key_values")):
+            raise IncompleteError("a mask of another size", "")
         return super()._forward(**inputs)
 
 
@@ -70,10 +80,12 @@ class WrongInSteps(GeneratedPort):
 
 @pytest.fixture
 def run(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GateResult]:
-    def gate(reference: type[Reference], port: Callable[[Architecture, Path], GeneratedPort]) -> GateResult:
+    def gate(
+        reference: type[Reference], port: Callable[[Architecture, Path], GeneratedPort], name: str = "llama-default"
+    ) -> GateResult:
         monkeypatch.setattr(gate_module, "Reference", reference)
-        compiled = compile_text(BY_NAME["llama-default"].text())
-        return run_gate(compiled, checkpoint("llama-default"), lambda _step: None, open_port=port)
+        compiled = compile_text(BY_NAME[name].text())
+        return run_gate(compiled, checkpoint(name), lambda _step: None, open_port=port)
 
     return gate
 
@@ -110,3 +122,16 @@ def test_steps_may_agree_with_the_full_pass(run: Callable[..., GateResult]) -> N
 def test_but_with_nothing_else(run: Callable[..., GateResult]) -> None:
     assert not run(StepsOtherwise, WrongInSteps).passed
     assert not run(Reference, WrongInSteps).passed
+
+
+def test_steps_are_held_against_the_full_pass_of_a_reference_that_cannot_decode(run: Callable[..., GateResult]) -> None:
+    assert run(CannotStep, GeneratedPort).steps_against_whole
+    assert run(CannotStep, GeneratedPort).passed
+    assert not run(CannotStep, WrongInSteps).passed
+
+
+def test_but_not_where_rotations_by_the_length_make_them_two_functions(run: Callable[..., GateResult]) -> None:
+    result = run(CannotStep, GeneratedPort, "llama-longrope")
+    assert result.passed
+    assert unseen(result) == {"cache"}
+    assert unseen(run(Reference, GeneratedPort, "llama-longrope")) == set()

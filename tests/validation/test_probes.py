@@ -39,6 +39,16 @@ def test_positions_reach_the_end_of_the_context_and_cross_the_original_one() -> 
     assert distant.attention_mask is not None, "transformers takes a gap without a mask for packed documents"
 
 
+def test_where_the_length_matters_inputs_end_on_both_sides_of_the_change() -> None:
+    longrope, yarn = (
+        {probe.name: probe for probe in derive_probes(compile_text(BY_NAME[name].text()).architecture)[0]}
+        for name in ("llama-longrope", "llama-yarn")
+    )
+    given = [longrope[name].position_ids for name in ("24 positions", "25 positions")]
+    assert [None if positions is None else int(positions.max()) for positions in given] == [23, 24]
+    assert "24 positions" not in yarn
+
+
 def test_a_learned_table_is_never_overrun() -> None:
     probes, _ = derive_probes(compile_text(BY_NAME["gpt2"].text()).architecture)
     assert max(probe.input_ids.shape[1] for probe in probes) <= 96

@@ -41,6 +41,21 @@ def wrong_logits_only(weights, dtype):
     return lambda input_ids: model(input_ids).logits
 
 
+def compiled(weights, dtype):
+    return torch.compile(clean(weights, dtype), backend="eager")
+
+
+def hiding(weights, dtype):
+    model = clean(weights, dtype)
+    return lambda input_ids, **more: model(input_ids, **more)
+
+
+def in_place(weights, dtype):
+    from beside import Kept
+
+    return Kept(clean(weights, dtype))
+
+
 def no_function(weights, dtype):
     return 7
 
@@ -56,11 +71,30 @@ def flat(weights, dtype):
     return lambda input_ids: torch.zeros(3)
 """
 
+BESIDE = """
+from transformers import DynamicCache
+
+
+class Kept:
+    \"\"\"A port that writes into a cache that it is given.\"\"\"
+
+    def __init__(self, model):
+        self.model = model
+
+    def new_cache(self, batch, max_length):
+        return DynamicCache(config=self.model.config)
+
+    def __call__(self, input_ids, position_ids=None, attention_mask=None, cache=None):
+        given = {} if cache is None else {"cache": cache}
+        return self.model(input_ids, position_ids=position_ids, attention_mask=attention_mask, **given).logits
+"""
+
 
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("ports") / "own_port.py"
     file.write_text(textwrap.dedent(LOAD))
+    (file.parent / "beside.py").write_text(textwrap.dedent(BESIDE))
     return file
 
 
@@ -92,6 +126,19 @@ def test_a_function_of_ids_alone_is_held_to_what_it_can_do(ports: Path, checkpoi
     assert "takes no cache" in unseen["cache"]
     assert "takes no position_ids" in unseen["distant positions"]
     assert "takes no attention_mask" in unseen["left-padded batch"]
+
+
+@pytest.mark.parametrize("name", ["compiled", "in_place"])
+def test_other_forms_of_ports_lose_no_probe(name: str, ports: Path, checkpoint: Checkpoint) -> None:
+    result = gate(f"{ports}:{name}", checkpoint("llama-default"))
+    assert result.passed
+    assert {probe.probe.name for probe in result.probes} >= {"cache", "left-padded batch", "distant positions"}
+
+
+def test_what_hides_behind_keywords_is_said_to(ports: Path, checkpoint: Checkpoint) -> None:
+    result = gate(f"{ports}:hiding", checkpoint("llama-default"))
+    why = {blind.field: blind.why for blind in result.blind}
+    assert "does not name attention_mask, behind its **keywords" in why["left-padded batch"]
 
 
 def test_it_can_fail_too(ports: Path, checkpoint: Checkpoint) -> None:

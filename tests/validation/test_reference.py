@@ -61,6 +61,14 @@ def test_the_declared_cache_is_transformers_own(name: str, tokens: int, checkpoi
     assert held.windows == windows[name]
 
 
+def test_outputs_have_names_whatever_the_config_asks_for(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = copy(checkpoint("llama-default"), tmp_path / "tuples")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"return_dict": False}))
+    probe = Probe("8 tokens", "", torch.arange(8)[None])
+    assert torch.equal(Reference(folder).logits(probe), Reference(checkpoint("llama-default")).logits(probe))
+
+
 def test_a_quantised_checkpoint_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
     folder = copy(checkpoint("llama-default"), tmp_path / "quantised")
     config = json.loads((folder / "config.json").read_text())
