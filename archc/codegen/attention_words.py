@@ -51,7 +51,7 @@ def _of_projections(part: Attention) -> Iterator[str]:
 
 
 def _growth(growth: QueryScaleFields) -> str:
-    place = f"(n{' + 1' if growth.first else ''}) / {growth.length:,}"
+    place = f"{'(n + 1)' if growth.first else 'n'} / {growth.length:,}"
     factor = {
         "steps": f"1 + {growth.strength:g} ln(1 + floor({place}))",
         "beyond": f"1 + {growth.strength:g} ln(max({place}, 1))",

@@ -6,6 +6,4 @@ from archc.families.common import EMPTY_SHARED, without
 
 CONFIG: Table = {**without(qwen3.CONFIG, "ffn"), "ffn": deepseek_v3.CONFIG["ffn"]}
 
-FAMILY = Family(
-    "dots1", qwen3.FAMILY.rules + deepseek_v3.MIXTURE, empty=EMPTY_SHARED, tier="mixture", config=CONFIG
-)
+FAMILY = Family("dots1", qwen3.FAMILY.rules + deepseek_v3.MIXTURE, empty=EMPTY_SHARED, tier="mixture", config=CONFIG)

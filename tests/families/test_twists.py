@@ -226,3 +226,26 @@ def test_a_config_states_its_temperature() -> None:
 def test_configs_that_their_class_cannot_run_are_refused(config: dict[str, object], why: str) -> None:
     with pytest.raises(UnknownModelError, match=why):
         convert(config, "broken")
+
+
+def test_a_table_of_a_single_distance_is_refused() -> None:
+    """Its class adds the one number to all keys, and so tells no distances apart."""
+    with pytest.raises(UnknownModelError, match="max_seq_len is 1"):
+        convert({"model_type": "mpt", "max_seq_len": 1}, "short")
+    convert({"model_type": "mpt", "max_seq_len": 2}, "short")
+
+
+def test_distances_that_count_twice_are_undeclared() -> None:
+    """falcon adds alibi with its mask and with its scores (models/falcon/modeling_falcon.py, FalconModel.forward)."""
+    (text,) = compile_text(convert({"model_type": "falcon", "alibi": True}, "twice").text).architecture.undeclared
+    assert "bfloat16" in text
+    assert "twice" in text
+    assert not compile_text(convert({"model_type": "falcon"}, "once").text).architecture.undeclared
+
+
+def test_a_tied_head_scores_every_token() -> None:
+    """apertus1p5 ties its head to the whole embedding, also where the config names fewer tokens."""
+    config = {"model_type": "apertus1p5_text", "vocab_size": 90, "output_vocab_size": 70, "hidden_size": 64}
+    for tied, scored in ((True, 90), (False, 70)):
+        text = convert({**config, "tie_word_embeddings": tied}, "scored").text
+        assert compile_text(text).architecture.head.vocab_size == scored
