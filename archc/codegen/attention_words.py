@@ -46,11 +46,10 @@ def _of_projections(part: Attention) -> Iterator[str]:
         yield f"queries, keys and values are clamped to ±{part.clip:g}"
     if part.value_scale is not None:
         yield f"values are multiplied by {part.value_scale:g}"
-    if part.query_scale:
-        yield _growth(part.query_scale)
 
 
-def _growth(growth: QueryScaleFields) -> str:
+def growth_words(growth: QueryScaleFields) -> str:
+    """What the header says of queries that grow."""
     place = f"{'(n + 1)' if growth.first else 'n'} / {growth.length:,}"
     factor = {
         "steps": f"1 + {growth.strength:g} ln(1 + floor({place}))",
@@ -64,6 +63,10 @@ def _growth(growth: QueryScaleFields) -> str:
 def _of_scores(part: Attention) -> Iterator[str]:
     if from_table(part):
         yield "every layer scales scores by a number of its own"
+    elif part.scale == 1:
+        yield "scores are not scaled"
+    elif part.scale != part.head_dim**-0.5:
+        yield f"scores are multiplied by {part.scale:.4g}, not by {part.head_dim}**-0.5"
     if part.alibi:
         scaled = ", before they are scaled" if part.alibi.scaled else ""
         yield f"scores fall with distance, by a slope for each head{scaled}"

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from archc.architecture.model import Branch, Layer
 from archc.codegen.by_kind import chosen
 from archc.codegen.inputs import Input, bare
-from archc.codegen.naming import LONGEST_CLASS_PREFIX, Variant, fitted, variants
+from archc.codegen.naming import LINE, LONGEST_CLASS_PREFIX, Variant, fitted, variants
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import FfnView, MixerView
 from archc.codegen.parts import MIXERS
-from archc.codegen.residuals import ResidualCall, Residuals, sum_of, times
+from archc.codegen.residuals import ResidualCall, Residuals
 from archc.parts.attention import Attention
 from archc.parts.base import MixerPart, Part
 from archc.parts.norm import Norm
@@ -49,6 +49,8 @@ class BranchView:
     norm: NormCall | None
     post_norm: NormCall | None
     residual: ResidualCall | None
+    factors: Residuals
+    """What multiplies the stream and its output."""
     beside: bool
     """Whether the branches of its block all read the same."""
     reads: str
@@ -120,6 +122,16 @@ class BranchView:
         if self.writes:
             yield f"x_BTD, y_BTD = weighed_by_depth(x_BTD, y_BTD, {self.writes})"
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is a feed-forward beside attention whose output is added as it is."""
+        more = self.norms_output or self.writes or self.residual or self.branch.norm_on_sum
+        return self.beside and not more and isinstance(self.part, FfnView)
+
+    def call(self, routing: str) -> str:
+        """The call of its part."""
+        return f"self.{self.slot}({', '.join(self.arguments(routing))})"
+
     def _last(self, routing: str) -> tuple[str, tuple[str, ...]]:
         """The call that gives what it adds: that of its part, or of the norm behind that."""
         if self.norms_output:
@@ -130,17 +142,17 @@ class BranchView:
         """What the stream becomes behind it, step by step: functions and their arguments, or expressions without."""
         residual, norm = self.branch.residual, f"self.{self.slot}_post_norm"
         if self.residual:
-            both = (times(residual.stream, "x_BTD"), times(residual.branch, "y_BTD"))
+            both = (self.factors.stream(residual), self.factors.branch(residual, "y_BTD"))
             yield f"self.{self.slot}_residual", both
             if self.branch.norm_on_sum:
                 yield norm, ("x_BTD",)
         elif self.branch.norm_on_sum:
-            yield norm, (sum_of(residual, ["y_BTD"]),)
+            yield norm, (self.factors.sum_of(residual, ["y_BTD"]),)
         elif self.added_at_once:
             function, arguments = self._last(routing)
-            yield sum_of(residual, [function]), arguments
+            yield self.factors.sum_of(residual, [function]), arguments
         else:
-            yield sum_of(residual, ["y_BTD"]), ()
+            yield self.factors.sum_of(residual, ["y_BTD"]), ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +205,7 @@ class BlockForm:
         elif self.norm:
             yield f"y_BTD = self.norm({_read_of(self.layer)})"
         for branch in self.branches:
-            yield from branch.statements(routing)
+            yield from () if branch is self._inlined(routing) else branch.statements(routing)
             yield from self._sums(branch, routing)
 
     @property
@@ -208,12 +220,23 @@ class BlockForm:
         found = [] if branch.beside else list(branch.sums(routing))
         last = branch is self.branches[-1]
         if last and branch.beside:
-            found.append((sum_of(branch.branch.residual, [each.output for each in self.branches]), ()))
+            found.append((self._together(routing, self._inlined(routing)), ()))
         if last and self.scaled:
             found.append(("self.scalar * x_BTD", ()))
         for number, (function, arguments) in enumerate(found, 1):
             line = f"{'return' if last and number == len(found) else 'x_BTD ='} {function}"
             yield fitted(_METHOD, line, arguments) if arguments else line
+
+    def _together(self, routing: str, inlined: BranchView | None) -> str:
+        """The sum of branches side by side: of variables, but for the one whose call stands in the sum."""
+        outputs = (branch.call(routing) if branch is inlined else branch.output for branch in self.branches)
+        return self.branches[-1].factors.sum_of(self.branches[-1].branch.residual, list(outputs))
+
+    def _inlined(self, routing: str) -> BranchView | None:
+        """The last of branches side by side, if its call fits into their sum."""
+        last = self.branches[-1]
+        fits = _METHOD + len(f"return {self._together(routing, last)}") <= LINE
+        return last if last.plain and fits else None
 
     @property
     def summary(self) -> str:
@@ -404,6 +427,7 @@ def _block_form(
                 norm=norm_at((number, "before"), branch.pre_norm, branch.residual),
                 post_norm=norm_at((number, "behind"), branch.post_norm, branch.residual),
                 residual=residuals.call(branch.residual),
+                factors=residuals,
                 beside=layer.parallel and len(layer.branches) > 1,
                 reads="y_BTD" if kept else _read_of(layer),
                 writes=_place(number, len(layer.branches)) if branch.residual.by_depth else None,

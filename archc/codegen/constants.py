@@ -33,7 +33,8 @@ def size_constants(architecture: Architecture) -> Iterator[Constant]:
     yield Constant("VOCAB_SIZE", literal(architecture.vocab_size))
     yield Constant("WIDTH", literal(architecture.hidden_size), "channels of the residual stream")
     yield Constant("LAYERS", literal(len(architecture.layers)))
-    yield Constant("CONTEXT", literal(architecture.context), "positions the model is meant for")
+    if architecture.embedding.positions:
+        yield Constant("CONTEXT", literal(architecture.context), "positions that have a learned row")
 
 
 def rope_constants(rope: Rope, c: Names) -> Iterator[Constant]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from archc.architecture.model import Architecture
 from archc.codegen.constants import Constant
 from archc.codegen.glu import ACTIVATIONS
-from archc.codegen.naming import fitted, literal
+from archc.codegen.naming import LINE, fitted, literal
 from archc.codegen.norms import NormCall, Norms
 from archc.parts.ends import Embedding, Head
 
@@ -104,6 +104,12 @@ class HeadView:
         """The statements that make logits of x_BTD and return them."""
         function, arguments = self._product
         steps, tail = list(self._steps), ""
+        if len(steps) == 1:
+            product = f"{function}({', '.join(arguments)})"
+            at_once = f"return {steps[0].replace('logits_BTV', product)}"
+            if _METHOD + len(at_once) <= LINE:
+                yield at_once
+                return
         if len(steps) == 1 and steps[0] in _SHORT:
             tail = steps.pop().removeprefix("logits_BTV")
         yield fitted(_METHOD, f"{'logits_BTV =' if steps else 'return'} {function}", arguments, tail)
@@ -177,7 +183,8 @@ def table_words(part: Embedding) -> str:
     if part.table is None:
         return ""
     if part.table.learned:
-        return f"a learned row for each of {part.table.count:,} positions, and no position beyond"
+        first = f", behind {part.table.offset} that none uses" if part.table.offset else ""
+        return f"a learned row for each of {part.table.count:,} positions{first}, and no position beyond"
     first = f", of which the first is number {part.table.offset}" if part.table.offset else ""
     order = "all sines, then all cosines" if part.table.layout == "blocks" else "a cosine beside its sine"
     return f"sines and cosines of positions are added to the embedding{first}: {order}"
@@ -206,6 +213,8 @@ def _embedding_words(part: Embedding) -> Iterator[str]:
 def _head_words(part: Head) -> Iterator[str]:
     if part.transform:
         yield f"before the head stand a linear layer, {part.transform.activation} and a norm"
+    if part.bias:
+        yield "the head has a bias"
     if part.unscored:
         yield f"the head scores the first {part.vocab_size:,} tokens: the others stand in the input alone"
     if part.float32:

@@ -26,8 +26,8 @@ class SharedExpertView(FeedForwardView):
 
     @property
     def summary(self) -> str:
-        """The docstring of the class."""
-        return "The expert that every token passes through."
+        """The docstring of the class. Where it is that of dense layers, too, it is theirs."""
+        return super().summary if self.sized else "The expert that every token passes through."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,17 @@ class ExpertsView(FfnView[Experts]):
             yield "y_ND = y_ND.index_add(0, token, out_D)"
 
     @property
-    def sum(self) -> str:
-        """Everything that a token gets, of `y_BTD`, what its experts give."""
+    def sum(self) -> Iterator[str]:
+        """The statements that return everything that a token gets, of `y_ND`, what its experts give."""
         shared = "self.shared(x_BTD)"
         if self.part.shared_gate:
             shared = f"self.shared_gate(x_BTD).sigmoid() * {shared}"
-        return f"(y_BTD + {shared}) / 2" if self.part.shared_average else f"y_BTD + {shared}"
+        if self.part.shared_average or self.part.shared_gate:
+            yield "y_BTD = y_ND.view_as(x_BTD)"
+            total = f"y_BTD + {shared}"
+            yield f"return ({total}) / 2" if self.part.shared_average else f"return {total}"
+        else:
+            yield f"return y_ND.view_as(x_BTD) + {shared}"
 
     @property
     def _halves(self) -> Halves:

@@ -73,7 +73,7 @@ def handed(inputs: Sequence[Input]) -> Handed:
         return Handed(tuple(alike), (), tuple(given.name for given in inputs), asks_kind=False)
     first, end = differing[0], differing[-1] + 1
     span = inputs[first:end]
-    name = f"layer_{span[0].name}" if len(span) == 1 else "inputs"
+    name = span[0].name if len(span) == 1 else "inputs"
     groups = variants((kind, tuple(given.values[kind] or "None" for given in span)) for kind in span[0].values)
     before, inside, found = _chosen(name, groups)
     arguments = (
@@ -90,12 +90,13 @@ def _chosen(name: str, groups: Sequence[Variant[tuple[str, ...]]]) -> tuple[tupl
     if len(groups) == len(kinds):
         rows = (f"{literal(group.kinds[0])}: " for group in groups)
         table = "".join(f"{' ' * 12}{_given(12, *each, ',')}\n" for each in zip(rows, groups, strict=True))
-        return (f"{name} = {{\n{table}{' ' * 8}}}",), (), f"{name}[kind]"
-    of_group = name.removeprefix("layer_")
-    names = [f"{group.function_prefix}{of_group}" for group in groups]
+        by_kind = f"{name.split('_', maxsplit=1)[0]}_by_kind"
+        return (f"{by_kind} = {{\n{table}{' ' * 8}}}",), (), f"{by_kind}[kind]"
+    names = [f"{group.function_prefix}{name}" for group in groups]
     before = tuple(_given(8, f"{each} = ", group) for each, group in zip(names, groups, strict=True))
     values = {kind: each for each, group in zip(names, groups, strict=True) for kind in group.kinds}
-    return before, (chosen(12, name, values),), name
+    found = f"layer_{name}"
+    return before, (chosen(12, found, values),), found
 
 
 def _given(indent: int, head: str, group: Variant[tuple[str, ...]], tail: str = "") -> str:

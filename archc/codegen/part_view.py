@@ -110,7 +110,7 @@ class MixerView(PartView[M], Generic[M]):
             return
         indent, only = (12, "    ") if "rotation" in self.optional else (8, "")
         if only:
-            yield "if rotation is not None:"
+            yield "if rotation is not None:  # else a layer without positions"
         q, k = (f"{self.rotate}({name}, *rotation)" for name in ("q_BHTC", "k_BKTC"))
         together = f"q_BHTC, k_BKTC = {q}, {k}"
         statements = [together] if indent + len(together) <= LINE else [f"q_BHTC = {q}", f"k_BKTC = {k}"]

@@ -6,10 +6,15 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from archc.architecture.model import Architecture, Branch, Layer
+from archc.codegen.attention_words import growth_words
 from archc.codegen.ends import end_words, table_words
+from archc.codegen.inputs import bare
 from archc.codegen.naming import LINE, labels, literal, words
 from archc.codegen.parts import FFNS, MIXERS
+from archc.parts.attention import Attention
 from archc.parts.base import FfnPart, MixerPart
 from archc.parts.norm import Norm
 from archc.parts.residual import Residual
@@ -60,7 +65,8 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
     active = sum(tensor.active_size for tensor in architecture.tensors())
     size = f"{total:,} parameters" + (f", {active:,} of them used by a token" if active < total else "")
     ends = "the output head is the embedding" if architecture.head.tied else "embedding and output head are separate"
-    yield f"{len(architecture.layers)} layers of width {architecture.hidden_size:,}; {size}; {ends}"
+    meant = f"meant for {architecture.context:,} positions"
+    yield f"{len(architecture.layers)} layers of width {architecture.hidden_size:,}, {meant}; {size}; {ends}"
     if len(kinds) > 1:
         counts = Counter(layer.kind for layer in architecture.layers)
         yield "layers: " + ", ".join(f"{count} {_kind_words(kind, label[kind])}" for kind, count in counts.items())
@@ -71,7 +77,8 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
         yield added
     else:
         yield from _each(kinds, _of_mixer(_position_words))
-    yield from _each(kinds, _of_mixer(lambda mixer: MIXERS[type(mixer)].words(mixer)))
+    yield from _said({kind: MIXERS[type(mixer)].words(mixer) for kind, mixer in _spoken_of(kinds).items()})
+    yield from _each(kinds, _of_mixer(_growth_words))
     yield from _each(kinds, _of_mixer(_sight_words))
     yield from _each(kinds, lambda layer: FFNS[type(layer.ffn)].words(layer.ffn) if layer.ffn else "")
     yield from _each(kinds, _residual_words)
@@ -85,9 +92,14 @@ def _kind_words(kind: str, label: str) -> str:
 
 def _each(kinds: Mapping[str, Layer], say: Callable[[Layer], str]) -> Iterator[str]:
     """One bullet where all kinds of layer agree, else one for each thing to say."""
+    yield from _said({kind: say(layer) for kind, layer in kinds.items()})
+
+
+def _said(texts: Mapping[str, str]) -> Iterator[str]:
+    """The same of what there is to say by kind."""
     said: dict[str, list[str]] = {}
-    for kind, layer in kinds.items():
-        said.setdefault(say(layer), []).append(" ".join(words(kind)))
+    for kind, text in texts.items():
+        said.setdefault(text, []).append(" ".join(words(kind)))
     for text, where in said.items():
         if text:
             yield text if len(said) == 1 else f"{_listed(where)} layers: {text}"
@@ -95,6 +107,22 @@ def _each(kinds: Mapping[str, Layer], say: Callable[[Layer], str]) -> Iterator[s
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _spoken_of(kinds: Mapping[str, Layer]) -> dict[str, MixerPart]:
+    """The mixer of each kind; one that turns no heads, and differs in nothing else, is spoken of like those that do."""
+    mixers = {kind: layer.mixer for kind, layer in kinds.items() if layer.mixer}
+    turning = {bare(mixer): mixer for mixer in mixers.values() if isinstance(mixer, Attention) and mixer.rope}
+    found = dict(mixers)
+    for kind, mixer in mixers.items():
+        if isinstance(mixer, Attention) and mixer.rope is None and bare(mixer) in turning:
+            found[kind] = replace(mixer, rope=turning[bare(mixer)].rope)
+    return found
+
+
+def _growth_words(mixer: MixerPart) -> str:
+    growth = mixer.query_scale if isinstance(mixer, Attention) else None
+    return growth_words(growth) if growth else ""
 
 
 def _of_mixer(say: Callable[[MixerPart], str]) -> Callable[[Layer], str]:
@@ -175,7 +203,9 @@ def _residual_words(layer: Layer) -> str:
 def _sum_words(residual: Residual, name: str) -> Iterator[str]:
     """What is unusual about the sum at a branch of that name."""
     if residual.stream != 1 or residual.branch != 1:
-        yield f"x becomes {residual.stream:g} x + {residual.branch:g} f(x) at {name}"
+        stream = "x" if residual.stream == 1 else f"{residual.stream:g} x"
+        branch = "f(x)" if residual.branch == 1 else f"{residual.branch:g} f(x)"
+        yield f"x becomes {stream} + {branch} at {name}"
     if residual.float32:
         yield "the stream is kept in float32 whatever the type of the weights"
     if residual.carries == "normed":

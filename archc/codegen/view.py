@@ -244,6 +244,7 @@ def build_view(architecture: Architecture) -> ModuleView:
             *(c for rule, names in scaling_variants(ropes) for c in scaling_constants(rule.value, names)),
             *(c for view in ffn_views.values() for c in view.sizes),
             *norms.constants(),
+            *residuals.constants(),
             *end_constants(architecture),
         ),
         norm_classes=tuple(norms.classes.values()),

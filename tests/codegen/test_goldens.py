@@ -47,8 +47,7 @@ SHRUNK = {
         ('approximate="tanh"', 'approximate="none"'),
     ),
     "smollm2-135m": Shrunk(
-        {"VOCAB_SIZE": 211, "WIDTH": 72, "LAYERS": 3, "CONTEXT": 96, "HEADS": 6, "KV_HEADS": 2, "HEAD_DIM": 16}
-        | {"FFN_WIDTH": 100},
+        {"VOCAB_SIZE": 211, "WIDTH": 72, "LAYERS": 3, "HEADS": 6, "KV_HEADS": 2, "HEAD_DIM": 16} | {"FFN_WIDTH": 100},
         Tiny(
             "smollm2",
             "llama",
@@ -64,8 +63,7 @@ SHRUNK = {
         ("ROPE_BASE = 100_000.0", "ROPE_BASE = 10_000.0"),
     ),
     "gemma3-270m": Shrunk(
-        {"VOCAB_SIZE": 211, "WIDTH": 72, "CONTEXT": 96, "HEADS": 6, "KV_HEADS": 2, "HEAD_DIM": 16}
-        | {"FFN_WIDTH": 100, "WINDOW": 7},
+        {"VOCAB_SIZE": 211, "WIDTH": 72, "HEADS": 6, "KV_HEADS": 2, "HEAD_DIM": 16} | {"FFN_WIDTH": 100, "WINDOW": 7},
         Tiny(
             "gemma3",
             "gemma3_text",
@@ -87,7 +85,7 @@ SHRUNK = {
         ('(("local",) * 5 + ("global",)) * 3', '(("global",) + ("local",) * 5) * 3'),
     ),
     "qwen3-30b-a3b": Shrunk(
-        {"VOCAB_SIZE": 211, "WIDTH": 72, "LAYERS": 3, "CONTEXT": 96, "HEADS": 6, "KV_HEADS": 2, "HEAD_DIM": 16}
+        {"VOCAB_SIZE": 211, "WIDTH": 72, "LAYERS": 3, "HEADS": 6, "KV_HEADS": 2, "HEAD_DIM": 16}
         | {"EXPERTS": 7, "TOP_K": 3, "EXPERT_WIDTH": 44},
         Tiny(
             "qwen3_moe",

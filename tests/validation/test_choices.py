@@ -18,7 +18,9 @@ from archc.validation.gate import GateResult, run_gate
 from archc.validation.parity import Baseline, judge, measure
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Probe
-from archc.validation.reference import Reference
+from archc.validation.reference import Reference, Run
+from tests.families.ugly import save
+from tests.families.zoo import CASES
 from tests.tiny import BY_NAME, Tiny, _base, _spec
 
 Checkpoint = Callable[[str], Path]
@@ -74,6 +76,38 @@ def test_every_choice_of_every_layer_is_seen(checkpoint: Checkpoint) -> None:
     assert Reference(checkpoint("llama-default")).run(PROBE).choices.calls == []
 
 
+@pytest.fixture
+def one_after_another(tmp_path: Path) -> Reference:
+    """Its router takes the best by `max`, twice, and weighs it among those that are not far behind."""
+    save(next(case for case in CASES if case.name == "phimoe-window"), tmp_path)
+    return Reference(tmp_path)
+
+
+def test_the_best_and_those_beyond_a_bound_are_choices(one_after_another: Reference) -> None:
+    given: list[tuple[Tensor, ...]] = []
+    router = one_after_another.model.model.layers[1].mlp.router
+    router.register_forward_hook(lambda _module, _inputs, out: given.append(out))
+    best, beyond, second, _ = one_after_another.run(PROBE).choices.calls[4:8]
+    logits, _, taken = given[-1]
+    assert torch.equal(torch.cat((best.taken, second.taken), -1).view(80, 2), taken)
+    largest = logits.amax(-1, keepdim=True)
+    behind = (largest - logits) / logits.abs().clamp(min=largest)
+    assert torch.equal(beyond.taken.view(80, -1).bool(), behind > 2 * 0.2)
+    torch.testing.assert_close(beyond.margin.view(80, -1), 2 * (behind - 2 * 0.2).abs())
+
+
+def test_they_are_pinned_too(one_after_another: Reference) -> None:
+    base = one_after_another.run(PROBE)
+    with torch.no_grad():
+        for layer in one_after_another.model.model.layers:
+            layer.mlp.router.weight.neg_()
+    free = one_after_another.run(PROBE)
+    held = one_after_another.run(PROBE, base.choices)
+    for before, after, pinned in zip(base.choices.calls, free.choices.calls, held.choices.calls, strict=True):
+        assert not torch.equal(before.taken, after.taken)
+        assert torch.equal(before.taken, pinned.taken)
+
+
 @pytest.mark.parametrize("probe", [PROBE, IN_PIECES], ids=["whole", "in pieces"])
 def test_pinned_choices_hold_under_any_change(probe: Probe, checkpoint: Checkpoint) -> None:
     reference = Reference(checkpoint("mixtral"))
@@ -111,6 +145,37 @@ def test_two_flips_are_explained_one_after_the_other(tied: Reference) -> None:
     result = judge(tied, baseline, second.logits)
     assert result.passed
     assert set(result.flips) == {in_row[0][0], in_row[1][-1]}
+
+
+def test_two_ties_of_one_token_may_be_flipped_at_once(tied: Reference) -> None:
+    """Here every layer's scores tie. The twins: a third flip, and logits that no flip gives."""
+    with torch.no_grad():
+        for layer in (0, 2):
+            router = tied.model.model.layers[layer].mlp.gate.weight
+            router[2] = router[1] * (1 + 2**-23)
+    baseline = measured(tied, PROBE)
+    found = (flipped_in_turn(tied, baseline, row, token) for row in range(2) for token in range(40))
+    flips_of_one, runs = next(one for one in found if len(one[0]) == 3)
+    result = judge(tied, baseline, runs[1].logits)
+    assert result.passed
+    assert result.flips == flips_of_one[:2]
+    assert not judge(tied, baseline, runs[2].logits).passed
+    assert not judge(tied, baseline, runs[1].logits * 1.001).passed
+
+
+def flipped_in_turn(
+    reference: Reference, baseline: Baseline, row: int, token: int
+) -> tuple[tuple[Flip, ...], list[Run]]:
+    """The near ties of a token taken the other way, layer by layer, and the reference after each."""
+    taken: list[Flip] = []
+    runs: list[Run] = []
+    for call in range(3):
+        choices = runs[-1].choices if runs else baseline.choices
+        near = (flip for flip in baseline.noise.near_ties(choices, row, token) if flip.call == call)
+        if (flip := next(near, None)) is not None:
+            taken.append(flip)
+            runs.append(reference.run(PROBE, choices, flip))
+    return tuple(taken), runs
 
 
 def test_another_choice_without_a_tie_fails(tied: Reference) -> None:

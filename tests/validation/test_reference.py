@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from archc.errors import IncompleteError
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
+from tests.families.ugly import save
+from tests.families.zoo import CASES
 
 Checkpoint = Callable[[str], Path]
 
@@ -104,3 +107,13 @@ def test_the_cached_run_is_the_full_pass(checkpoint: Checkpoint) -> None:
     assert torch.allclose(whole, pieces, atol=1e-4)
     with pytest.raises(AssertionError):
         assert torch.allclose(whole[:, :-1], pieces[:, 1:], atol=1e-4)
+
+
+def test_the_row_of_the_padding_token_is_that_of_the_checkpoint(tmp_path: Path) -> None:
+    """Its class empties it when it loads: transformers 5.24, models/youtu/modeling_youtu.py, _init_weights."""
+    save(next(case for case in CASES if case.name == "youtu-padded"), tmp_path)
+    stored = load_file(tmp_path / "model.safetensors")["model.embed_tokens.weight"]
+    assert not AutoModelForCausalLM.from_pretrained(tmp_path).model.embed_tokens.weight[7].any()
+    model = Reference(tmp_path).model
+    assert torch.equal(model.model.embed_tokens.weight, stored)
+    assert model.lm_head.weight is model.model.embed_tokens.weight
