@@ -10,7 +10,7 @@ from tests.cli.runner import archc
 
 # Command → its operands, then its options. Adding is fine; nothing here may go or change its meaning.
 SURFACE = {
-    "list": ["--json", "--force"],
+    "list": ["[FAMILY]...", "--families", "--json", "--force"],
     "check": ["SPEC...", "--json", "--force"],
     "explain": ["CODE|FIELD", "--json", "--force"],
     "schema": [],
@@ -38,9 +38,9 @@ SURFACE = {
         "--force",
     ],
     "diff": ["A", "B", "--json", "--force"],
-    "import": ["SRC", "-o", "--output", "--json", "--force"],
+    "import": ["SRC", "-o", "--output", "--explain", "--json", "--force"],
     "generate": ["SPEC", "--set", "-o", "--output", "--force"],
-    "validate": ["TARGET", "--weights", "--set", "--json", "--force"],
+    "validate": ["TARGET", "--weights", "--port", "--set", "--json", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
     "fetch": ["NAME"],
 }
