@@ -117,7 +117,7 @@ def rope(c: Any, kind: str | None = None, **more: Any) -> dict[str, Any]:
         "kind": "rope",
         "base": lambda c: float(c.rope(kind)["rope_theta"]),
         "partial": None,
-        "scaling": lambda c: _scaling(c, kind),
+        "scaling": lambda c: _scaling(c, kind, whole="partial" not in more),
     }
     return {**section, **more}
 
@@ -134,12 +134,14 @@ def _share(c: Any, kind: str | None) -> float | None:
     return None if share in (None, 1, 1.0) else float(share)
 
 
-def _scaling(c: Any, kind: str | None) -> dict[str, Any] | None:
+def _scaling(c: Any, kind: str | None, *, whole: bool) -> dict[str, Any] | None:
     scaling = c.rope(kind).get("rope_type", "default")
     if scaling == "default":
         return None
     if scaling not in SCALING_KEYS:
         raise ValueError(f"rope_type {scaling!r}")
+    if whole and (share := _share(c, kind)) is not None:  # the reference's scalings read it, and its class does not
+        raise ValueError(f"rope_type {scaling!r} for a share of {share:g} of heads that turn as a whole")
     section: dict[str, Any] = {"kind": lambda c: c.rope(kind).get("rope_type")}
     for field, key in SCALING_KEYS[scaling].items():
         section[field] = lambda c, key=key: _number(c.rope(kind).get(key))

@@ -4,7 +4,7 @@ from typing import Any
 
 from archc.families import llama, mistral, mixtral
 from archc.families.base import Family, Inverse, Key, Table
-from archc.families.common import head_dim, layernorm, moe, rope, without
+from archc.families.common import SCALING_KEYS, head_dim, layernorm, moe, rope, without
 
 ROUTER: Table = {
     "score": "softmax",
@@ -63,19 +63,22 @@ CONFIG: Table = {
 
 
 def _rope_parameters(o: Any) -> dict[str, Any] | None:
-    """Those of longrope; the table for long inputs, which is not read, is the other one again."""
-    if o.first("position.scaling.kind") != "longrope":
+    """Those of scaled positions, with both mscales; the table for long inputs is not read: the other one again."""
+    kind = o.first("position.scaling.kind")
+    if kind not in SCALING_KEYS:
         return None
-    factors = list(o.first("position.scaling.short_factors"))
-    short = o.first("position.scaling.attention_factor")
+    every = {key: o.first(f"position.scaling.{field}") for field, key in SCALING_KEYS[kind].items()}
+    stated = {key: value for key, value in every.items() if value is not None}
+    short = stated.pop("attention_factor", 1.0)
+    if kind == "longrope":
+        stated["short_factor"] = stated["long_factor"] = list(stated["short_factor"])
     return {
-        "rope_type": "longrope",
+        "rope_type": kind,
         "rope_theta": o.first("position.base"),
-        "original_max_position_embeddings": o.first("position.scaling.original_context"),
-        "short_factor": factors,
-        "long_factor": factors,
+        "original_max_position_embeddings": o.first("position.scaling.original_context") or o.header["context"],
         "short_mscale": short,
         "long_mscale": o.first("position.scaling.long_attention_factor") or short,
+        **stated,
     }
 
 
