@@ -22,7 +22,7 @@ def key_value_heads(part: Attention) -> str:
 def _heads(part: Attention) -> str:
     if part.kv_heads < part.heads:
         return f"{part.heads} query heads of {part.head_dim} channels share {key_value_heads(part)}"
-    return f"{part.heads} heads of {part.head_dim} channels"
+    return f"{'1 head' if part.heads == 1 else f'{part.heads} heads'} of {part.head_dim} channels"
 
 
 def _of_projections(part: Attention) -> Iterator[str]:

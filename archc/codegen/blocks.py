@@ -8,18 +8,14 @@ from dataclasses import replace as replaced
 from itertools import chain
 from typing import Any, Literal
 
-from msgspec.structs import replace
-
 from archc.architecture.model import Branch, Layer
 from archc.codegen.by_kind import chosen
-from archc.codegen.inputs import Input, bare
+from archc.codegen.inputs import Input
 from archc.codegen.naming import LINE, LONGEST_CLASS_PREFIX, Variant, fitted, variants
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import FfnView, MixerView
-from archc.codegen.parts import MIXERS
 from archc.codegen.residuals import ResidualCall, Residuals
-from archc.parts.attention import Attention
-from archc.parts.base import MixerPart, Part
+from archc.parts.base import Part
 from archc.parts.norm import Norm
 from archc.parts.residual import Residual
 
@@ -29,6 +25,7 @@ PartViews = Mapping[Part, MixerView[Any] | FfnView[Any]]
 _METHOD = 8
 """Columns that the body of a method is indented by."""
 _ALTERNATIVES = 2
+_NO_NORM = NormCall("nn.Identity", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +171,11 @@ class BlockForm:
             yield from branch.members
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing stands in the place of a norm."""
+        return all(member.function != _NO_NORM.function for member in self.members)
+
+    @property
     def routed(self) -> BranchView | None:
         """The branch with experts, which tells the load-balancing loss what it chooses."""
         found = (branch for branch in self.branches if branch.part.routed and not isinstance(branch.part, MixerView))
@@ -312,8 +314,13 @@ class BlockView:
         return found
 
     def takes(self, form: BlockForm) -> bool:
-        """Whether another form can share the class: it computes the same, with at most two modules for each name."""
+        """Whether another form can share the class: it computes the same, with at most two modules for each name.
+
+        Some form has all the norms of the class.
+        """
         mine = self.form
+        if not any(each.complete for each in (*self.forms.values(), form)):
+            return False
         if (form.summary, form.scaled, [*form.body("")]) != (mine.summary, mine.scaled, [*mine.body("")]):
             return False
         calls = self._members
@@ -325,41 +332,6 @@ class BlockView:
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def without_arguments(layer: Layer, printed: MixerPart | None) -> Layer:
-    """A layer without its kind and what its class is given from outside: layers equal in the rest share a class.
-
-    `printed` stands in the place of its mixer.
-    """
-    branches = []
-    for branch in layer.branches:
-        parts = ((slot, printed if printed and part is layer.mixer else part) for slot, part in branch.parts)
-        branches.append(replace(branch, parts=tuple(parts)))
-    return replace(layer, kind="", branches=tuple(branches))
-
-
-def printed_mixers(mixing: Mapping[str, MixerPart]) -> dict[str, MixerPart]:
-    """What the class is printed from of each kind's mixer, without what it is given from outside.
-
-    Layers whose heads do not turn, or whose queries do not grow, share a class with those that differ in nothing else.
-    """
-    found: dict[str, MixerPart] = {kind: MIXERS[type(part)].without_arguments(part) for kind, part in mixing.items()}
-    alike: dict[MixerPart, list[str]] = {}
-    for kind, part in found.items():
-        if isinstance(part, Attention):
-            alike.setdefault(bare(part), []).append(kind)
-    for plain, kinds in alike.items():
-        parts = dict.fromkeys(part for kind in kinds if isinstance(part := found[kind], Attention))
-        turning = dict.fromkeys((part.rope, part.q_norm, part.k_norm) for part in parts if part.rope)
-        growths = dict.fromkeys(part.query_scale for part in parts if part.query_scale)
-        if len(turning) > 1:
-            continue
-        fullest = next((part for part in parts if part.rope), plain)
-        assert isinstance(fullest, Attention)
-        shared = replace(fullest, query_scale=next(iter(growths), None))
-        found |= dict.fromkeys(kinds, shared)
-    return found
 
 
 def block_views(
@@ -414,7 +386,7 @@ def _block_form(
     def norm_at(place: Place, norm: Norm | None, residual: Residual) -> NormCall | None:
         if norm is not None:
             return norms.call(norm, "WIDTH")
-        return NormCall("nn.Identity", ()) if place in idle and residual.carries == "stream" else None
+        return _NO_NORM if place in idle and residual.carries == "stream" else None
 
     shared = norms.call(layer.shared_norm, "WIDTH") if layer.shared_norm else None
     kept = shared and layer.branches[0].residual.carries == "stream"

@@ -14,8 +14,6 @@ from archc.parts.ends import Embedding, Head
 
 _METHOD = 8
 """Columns that the body of a method is indented by."""
-_SHORT = ("logits_BTV * LOGIT_SCALE", "logits_BTV[..., :GIVEN_TOKENS]")
-"""Steps that need no line of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +92,23 @@ class HeadView:
 
     @property
     def transformed(self) -> str:
-        """What the layer before the head makes of the stream."""
+        """The statement by which the layer before the head changes the stream."""
         assert self.part.transform is not None
         activated = ACTIVATIONS[self.part.transform.activation].format("self.head_transform(x_BTD)")
-        return f"self.head_transform_norm({activated})"
+        return fitted(_METHOD, "x_BTD = self.head_transform_norm", [activated])
 
     @property
     def statements(self) -> Iterator[str]:
         """The statements that make logits of x_BTD and return them."""
         function, arguments = self._product
-        steps, tail = list(self._steps), ""
+        steps = list(self._steps)
         if len(steps) == 1:
             product = f"{function}({', '.join(arguments)})"
             at_once = f"return {steps[0].replace('logits_BTV', product)}"
             if _METHOD + len(at_once) <= LINE:
                 yield at_once
                 return
-        if len(steps) == 1 and steps[0] in _SHORT:
-            tail = steps.pop().removeprefix("logits_BTV")
-        yield fitted(_METHOD, f"{'logits_BTV =' if steps else 'return'} {function}", arguments, tail)
+        yield fitted(_METHOD, f"{'logits_BTV =' if steps else 'return'} {function}", arguments)
         yield from (f"logits_BTV = {step}" for step in steps[:-1])
         yield from (f"return {step}" for step in steps[-1:])
 

@@ -92,11 +92,17 @@ def _chosen(name: str, groups: Sequence[Variant[tuple[str, ...]]]) -> tuple[tupl
         table = "".join(f"{' ' * 12}{_given(12, *each, ',')}\n" for each in zip(rows, groups, strict=True))
         by_kind = f"{name.split('_', maxsplit=1)[0]}_by_kind"
         return (f"{by_kind} = {{\n{table}{' ' * 8}}}",), (), f"{by_kind}[kind]"
-    names = [f"{group.function_prefix}{name}" for group in groups]
-    before = tuple(_given(8, f"{each} = ", group) for each, group in zip(names, groups, strict=True))
+    names = [_plain(group) or f"{group.function_prefix}{name}" for group in groups]
+    made = [(each, group) for each, group in zip(names, groups, strict=True) if not _plain(group)]
+    before = tuple(_given(8, f"{each} = ", group) for each, group in made)
     values = {kind: each for each, group in zip(names, groups, strict=True) for kind in group.kinds}
     found = f"layer_{name}"
     return before, (chosen(12, found, values),), found
+
+
+def _plain(group: Variant[tuple[str, ...]]) -> str | None:
+    """The variable that is the only input of a group, which needs no other name."""
+    return group.value[0] if len(group.value) == 1 and group.value[0].isidentifier() else None
 
 
 def _given(indent: int, head: str, group: Variant[tuple[str, ...]], tail: str = "") -> str:

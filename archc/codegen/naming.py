@@ -11,8 +11,8 @@ LINE = 88
 LONGEST_CONSTANT_PREFIX = 12
 LONGEST_CLASS_PREFIX = 40
 _LONGEST_LABEL = 40
-_TAKEN = {"query"}
-"""Words that constants begin with which end like others: QUERY_EXPERTS, beside EXPERTS."""
+_TAKEN = {"query", "layer"}
+"""Words that names begin with which end like others: QUERY_EXPERTS beside EXPERTS, layer_inputs."""
 T = TypeVar("T", bound=Hashable)
 
 

@@ -66,7 +66,8 @@ def _bullets(architecture: Architecture) -> Iterator[str]:
     size = f"{total:,} parameters" + (f", {active:,} of them used by a token" if active < total else "")
     ends = "the output head is the embedding" if architecture.head.tied else "embedding and output head are separate"
     meant = f"meant for {architecture.context:,} positions"
-    yield f"{len(architecture.layers)} layers of width {architecture.hidden_size:,}, {meant}; {size}; {ends}"
+    layers = "1 layer" if len(architecture.layers) == 1 else f"{len(architecture.layers)} layers"
+    yield f"{layers} of width {architecture.hidden_size:,}, {meant}; {size}; {ends}"
     if len(kinds) > 1:
         counts = Counter(layer.kind for layer in architecture.layers)
         yield "layers: " + ", ".join(f"{count} {_kind_words(kind, label[kind])}" for kind, count in counts.items())

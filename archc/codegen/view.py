@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from archc.architecture.model import Architecture
 from archc.codegen.attention import sharing as sharing_attentions
-from archc.codegen.blocks import BlockView, PartViews, block_views, printed_mixers, without_arguments
+from archc.codegen.blocks import BlockView, PartViews, block_views
 from archc.codegen.caching import CacheView, cache_view
+from archc.codegen.classes import printed_mixers, without_arguments
 from archc.codegen.constants import (
     Constant,
     rope_constants,
