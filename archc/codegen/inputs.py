@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from archc.codegen.by_kind import chosen
 from archc.codegen.constants import Constant, with_names
 from archc.codegen.naming import Names, Variant, fitted, literal, variants
-from archc.codegen.rotation import RopeView
+from archc.codegen.rotation import RopeView, without_table
 from archc.parts.attention import Attention
 from archc.parts.attention_sections import QueryScaleFields
 from archc.parts.base import MixerPart
@@ -136,15 +136,12 @@ _LENGTHS = {
 
 def without_inputs(part: Attention) -> Attention:
     """An attention without which keys are visible, which table turns it, and what depends on distance: all inputs."""
-    rope = part.rope
-    if rope is not None:
-        rope = replace(rope, base=2.0, scaling=None, attention_factor=1.0)
     return replace(
         part,
         window=None,
         window_rows="dropped",
         chunk=None,
-        rope=rope,
+        rope=without_table(part.rope),
         alibi=AlibiFields(kind="alibi", scaled=part.alibi.scaled) if part.alibi else None,
         query_scale=_SOME_GROWTH if part.query_scale else None,
     )

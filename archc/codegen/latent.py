@@ -13,7 +13,7 @@ from archc.codegen.constants import Constant
 from archc.codegen.naming import Names, Variant, literal
 from archc.codegen.norms import NormCall, Norms
 from archc.codegen.part_view import MixerView
-from archc.codegen.rotation import Turn, function_of
+from archc.codegen.rotation import Turn, function_of, without_table
 from archc.parts.latent import LatentAttention, LatentProjection
 from archc.parts.norm import InnerNormFields
 
@@ -46,11 +46,8 @@ class LatentView(MixerView[LatentAttention]):
     @staticmethod
     def without_arguments(part: LatentAttention) -> LatentAttention:
         """The attention without which keys are visible, which table turns it, and fields that the part has settled."""
-        rope = part.rope
-        if rope is not None:
-            rope = replace(rope, base=2.0, scaling=None, attention_factor=1.0)
         settled = {"bias": "none", "scale": None, "latent_norm": InnerNormFields(), "rope_key_norm": None}
-        return replace(part, fields=replace(part.fields, window=None, **settled), rope=rope)
+        return replace(part, fields=replace(part.fields, window=None, **settled), rope=without_table(part.rope))
 
     @property
     def inputs(self) -> tuple[str, ...]:

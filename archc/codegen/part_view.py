@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Self, TypeVar
@@ -20,7 +21,7 @@ F = TypeVar("F", bound=FfnPart)
 
 
 @dataclass(frozen=True, slots=True)
-class PartView(Generic[P]):
+class PartView(ABC, Generic[P]):
     """One class of the generated module, printed by `template`, with the names of its constants."""
 
     name: str
@@ -37,14 +38,14 @@ class PartView(Generic[P]):
         return self.part.partial
 
     @property
+    @abstractmethod
     def summary(self) -> str:
         """The class's docstring."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def sizes(self) -> Iterator[Constant]:
         """Its constants."""
-        raise NotImplementedError
 
     @property
     def soft_caps(self) -> bool:
@@ -79,24 +80,24 @@ class MixerView(PartView[M], Generic[M]):
     """Those of its inputs that not all of its layers have."""
 
     @classmethod
+    @abstractmethod
     def of(cls, part: M, names: Names, norms: Norms, turns: Sequence[Variant[Turn]]) -> Self:
         """The view of a mixer, with the names of the norms and rotations that it calls."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def words(part: M) -> str:
         """What the header says of it, beside its positions and windows."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def without_arguments(part: M) -> M:
         """The mixer without what its class is given from outside, so that layers that differ in that share a class."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def inputs(self) -> tuple[str, ...]:
         """Names of what it is given beside the stream and the cache (`inputs.Input`)."""
-        raise NotImplementedError
 
     @property
     def asks_kind(self) -> bool:
@@ -129,9 +130,9 @@ class MixerView(PartView[M], Generic[M]):
         return self.names.HEAD_DIM
 
     @property
+    @abstractmethod
     def cached(self) -> tuple[Sizes, Sizes]:
         """Heads and channels of what it keeps, as names of constants."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,9 @@ class FfnView(PartView[F], Generic[F]):
     """A class that works on each position alone."""
 
     @classmethod
+    @abstractmethod
     def of(cls, part: F, names: Names, norms: Norms) -> Self:
         """The view of a feed-forward, with the names of the norms that it calls."""
-        raise NotImplementedError
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -149,6 +150,6 @@ class FfnView(PartView[F], Generic[F]):
         return ()
 
     @staticmethod
+    @abstractmethod
     def words(part: F) -> str:
         """What the header says of it."""
-        raise NotImplementedError

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as altered
+
 from archc.codegen.constants import AttentionFactors, Rule, scaling_constants, with_names
 from archc.codegen.naming import Names, Variant, fitted, variants
 from archc.parts.position import Direction, Pairing, Rope
@@ -131,6 +133,11 @@ def turn_variants(ropes: Sequence[tuple[Variant[Rope], Names]]) -> list[Variant[
     return variants(
         (kind, some if (some := replace(turn, partial=True)) in partial else turn) for kind, turn in turns.items()
     )
+
+
+def without_table(rope: Rope | None) -> Rope | None:
+    """A rope without what tables of cosines and sines say of it: classes are given these from outside."""
+    return rope and altered(rope, base=2.0, scaling=None, attention_factor=1.0)
 
 
 def function_of(rope: Rope | None, turns: Sequence[Variant[Turn]]) -> str | None:

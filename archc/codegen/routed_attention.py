@@ -13,7 +13,7 @@ from archc.codegen.constants import Constant
 from archc.codegen.naming import Names, Variant, literal
 from archc.codegen.norms import Norms
 from archc.codegen.part_view import MixerView
-from archc.codegen.rotation import Turn, function_of
+from archc.codegen.rotation import Turn, function_of, without_table
 from archc.codegen.routing import RouterView, router_words
 from archc.parts.routed_attention import RoutedAttention
 
@@ -36,9 +36,7 @@ class RoutedAttentionView(MixerView[RoutedAttention]):
     @staticmethod
     def without_arguments(part: RoutedAttention) -> RoutedAttention:
         """The mixture without which table turns it."""
-        if part.rope is None:
-            return part
-        return replace(part, rope=replace(part.rope, base=2.0, scaling=None, attention_factor=1.0))
+        return replace(part, rope=without_table(part.rope))
 
     @property
     def choice(self) -> RouterView:

@@ -156,8 +156,8 @@ def _reason(result: GateResult, bound: float) -> str:
     if reasons:
         return "; ".join(reasons)
     most = max(probe.times_floor for probe in result.probes)
-    unseen = sum("cannot run the probe" in blind.why for blind in result.blind)
-    probes = f"on the {len(result.probes)} probes that could be run, {unseen} could not" if unseen else "on every probe"
+    count = len(result.probes)
+    probes = "on every probe" if count == result.planned else f"on {count} of {_count(result.planned, 'probe')}"
     return f"at most {_times(most)} times the noise floor {probes}; the bound is {bound:.0f}"
 
 

@@ -42,6 +42,8 @@ class GateResult:
     port_kind: str = ""
     port_name: str = ""
     reference_version: str = ""
+    planned: int = 0
+    """Probes that the spec asks for, those included that one side cannot run."""
     probes: list[ProbeResult] = field(default_factory=list)
     floor_runs: list[FloorRun] = field(default_factory=list)
     disagreement: float | None = None
@@ -132,6 +134,7 @@ def _run_probes(
 
     wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
     derived, blind = derive_probes(architecture, avoid=reference.padding, wall=wall)
+    result.planned = len(derived)
     probes, unseen = _feasible(derived, reference, port, steps_differ=length_matters(architecture))
     result.blind += blind + unseen
     baselines, result.floor_runs = measure(reference, probes, step)

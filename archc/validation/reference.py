@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -92,6 +92,7 @@ class Reference:
             token for token in (getattr(model.config, key, None) for key in _PADDING) if isinstance(token, int)
         )
         """Ids of tokens that stand for nothing."""
+        self._masks = frozenset(name for name, buffer in model.named_buffers() if _is_mask(buffer))
         self.steps_are_whole = False
         """Whether probes that come in chunks are run in one piece all the same."""
 
@@ -206,11 +207,16 @@ class Reference:
     @contextlib.contextmanager
     def nudged(self, seed: int) -> Iterator[None]:
         """Every weight and table moved by one unit in the last place, up or down at random; restored afterwards."""
-        _nudge(self.model, seed, 1)
+        self._nudge(seed, 1)
         try:
             yield
         finally:
-            _nudge(self.model, seed, -1)
+            self._nudge(seed, -1)
+
+    def _nudge(self, seed: int, direction: int) -> None:
+        """Moves weights and tables, but for masks, which no arithmetic rounds."""
+        tables = (buffer for name, buffer in self.model.named_buffers() if name not in self._masks)
+        _nudge((*self.model.parameters(), *tables), seed, direction)
 
     @contextlib.contextmanager
     def fused_attention(self) -> Iterator[None]:
@@ -241,7 +247,7 @@ def _put_back_padding(model: nn.Module, folder: Path) -> None:
                 module.weight[row] = file.get_slice(held.name)[row : row + 1][0]
 
 
-def _nudge(model: Any, seed: int, direction: int) -> None:
+def _nudge(tensors: Iterable[Tensor], seed: int, direction: int) -> None:
     """Adds ±direction to the bits of every floating number but zeros, whose neighbours have another sign.
 
     The random signs repeat after a prime number of elements, which no row length divides.
@@ -250,7 +256,7 @@ def _nudge(model: Any, seed: int, direction: int) -> None:
     signs = torch.randint(0, 2, (_SIGNS,), generator=generator, dtype=torch.int8).mul_(2).sub_(1).mul_(direction)
     whole = {4: torch.int32, 2: torch.int16, 8: torch.int64}
     with torch.no_grad():
-        for tensor in (*model.parameters(), *(buffer for buffer in model.buffers() if not _is_mask(buffer))):
+        for tensor in tensors:
             if tensor.is_floating_point():
                 values = tensor.view(-1)
                 bits = values.view(whole[tensor.element_size()])
@@ -260,7 +266,7 @@ def _nudge(model: Any, seed: int, direction: int) -> None:
 
 
 def _is_mask(buffer: Tensor) -> bool:
-    """Whether it holds noughts and ones alone, which no arithmetic rounds."""
+    """Whether it holds noughts and ones alone."""
     return bool(((buffer == 0) | (buffer == 1)).all())
 
 

@@ -96,16 +96,21 @@ def test_the_best_and_those_beyond_a_bound_are_choices(one_after_another: Refere
     torch.testing.assert_close(beyond.margin.view(80, -1), 2 * (behind - 2 * 0.2).abs())
 
 
-def test_they_are_pinned_too(one_after_another: Reference) -> None:
-    base = one_after_another.run(PROBE)
+def holds_what_is_pinned(reference: Reference, router: str, probe: Probe) -> None:
+    """Routers with all signs turned choose otherwise, unless their choices are pinned."""
+    base = reference.run(probe)
     with torch.no_grad():
-        for layer in one_after_another.model.model.layers:
-            layer.mlp.router.weight.neg_()
-    free = one_after_another.run(PROBE)
-    held = one_after_another.run(PROBE, base.choices)
+        for layer in reference.model.model.layers:
+            layer.mlp.get_submodule(router).weight.neg_()
+    free = reference.run(probe)
+    held = reference.run(probe, base.choices)
     for before, after, pinned in zip(base.choices.calls, free.choices.calls, held.choices.calls, strict=True):
         assert not torch.equal(before.taken, after.taken)
         assert torch.equal(before.taken, pinned.taken)
+
+
+def test_they_are_pinned_too(one_after_another: Reference) -> None:
+    holds_what_is_pinned(one_after_another, "router", PROBE)
 
 
 @pytest.mark.parametrize("probe", [PROBE, IN_PIECES], ids=["whole", "in pieces"])
@@ -114,14 +119,7 @@ def test_pinned_choices_hold_under_any_change(probe: Probe, checkpoint: Checkpoi
     base = reference.run(probe)
     again = reference.run(probe, base.choices)
     assert torch.equal(again.logits, base.logits)
-    with torch.no_grad():
-        for layer in reference.model.model.layers:
-            layer.mlp.gate.weight.neg_()
-    free = reference.run(probe)
-    held = reference.run(probe, base.choices)
-    for before, after, pinned in zip(base.choices.calls, free.choices.calls, held.choices.calls, strict=True):
-        assert not torch.equal(before.taken, after.taken)
-        assert torch.equal(before.taken, pinned.taken)
+    holds_what_is_pinned(reference, "gate", probe)
 
 
 @pytest.mark.parametrize("probe", [PROBE, IN_PIECES], ids=["whole", "in pieces"])

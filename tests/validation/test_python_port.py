@@ -10,6 +10,7 @@ import pytest
 
 from archc.architecture import compile_text
 from archc.errors import IncompleteError, UsageError
+from archc.render.validation import print_verdict
 from archc.validation.gate import GateResult, run_gate
 from archc.validation.python_port import find_factory, open_python_port
 from tests.tiny import BY_NAME
@@ -118,7 +119,9 @@ def test_a_thousandth_on_every_other_row_of_one_matrix_fails_and_is_placed(ports
     assert result.divergence.point == "layers.1.out"
 
 
-def test_a_function_of_ids_alone_is_held_to_what_it_can_do(ports: Path, checkpoint: Checkpoint) -> None:
+def test_a_function_of_ids_alone_is_held_to_what_it_can_do(
+    ports: Path, checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
     result = gate(f"{ports}:logits_only", checkpoint("llama-default"))
     assert result.passed
     assert {probe.probe.name for probe in result.probes} == {"8 tokens", "64 tokens", "512 tokens"}
@@ -126,6 +129,8 @@ def test_a_function_of_ids_alone_is_held_to_what_it_can_do(ports: Path, checkpoi
     assert "takes no cache" in unseen["cache"]
     assert "takes no position_ids" in unseen["distant positions"]
     assert "takes no attention_mask" in unseen["left-padded batch"]
+    print_verdict(result)
+    assert "on 3 of 7 probes;" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["compiled", "in_place"])

@@ -53,6 +53,19 @@ def test_a_nudge_moves_every_number_but_zeros_by_one_ulp(checkpoint: Checkpoint)
         assert 0.3 < float((weight == up).float().mean()) < 0.7
 
 
+def test_a_nudge_leaves_masks_alone_and_moves_tables(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """openai-gpt multiplies scores by its mask and adds -10,000 times what is left of 1: a moved 1 would be seen."""
+    save(next(case for case in CASES if case.name == "openai-gpt"), tmp_path)
+    masked, turned = Reference(tmp_path), Reference(checkpoint("llama-default"))
+    mask = masked.model.transformer.h[0].attn.bias
+    table = turned.model.model.rotary_emb.inv_freq
+    before = mask.clone(), table.clone()
+    assert set(mask.unique().tolist()) == {0, 1}
+    with masked.nudged(0), turned.nudged(0):
+        assert torch.equal(mask, before[0])
+        assert bool((table != before[1]).all())
+
+
 @pytest.mark.parametrize(("name", "tokens"), [("llama-default", 40), ("mistral-window", 40), ("gemma3_text", 40)])
 def test_the_declared_cache_is_transformers_own(name: str, tokens: int, checkpoint: Checkpoint) -> None:
     """Full layers hold every position, sliding ones window - 1: 2 x 2 heads x 16 channels each."""
