@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -44,6 +44,13 @@ class GeneratedPort:
             self.model: Any = module.Model.from_pretrained(folder, torch.float32)
         except (ValueError, OSError) as error:
             raise IncompleteError(f"the generated module cannot load {folder}: {error}", "check the spec") from error
+
+    @classmethod
+    def of(cls, model: Any, name: str) -> Self:
+        """A port of a generated module that has been loaded."""
+        port = cls.__new__(cls)
+        port.model, port.name = model, name
+        return port
 
     def refusal(self, probe: Probe) -> str | None:
         """It can run every probe."""
