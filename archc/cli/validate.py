@@ -77,6 +77,7 @@ def _folder(validator: Validator, weights: str | None) -> Path:
 
 def _run(validator: Validator, compiled: Compiled, folder: Path, port: str | None) -> GateResult:
     from archc.cli.progress import progress_bar
+    from archc.faults.catalogue import CATALOGUE
 
     try:
         from archc.validation.gate import run_gate
@@ -91,4 +92,4 @@ def _run(validator: Validator, compiled: Compiled, folder: Path, port: str | Non
         def step(name: str) -> None:
             progress.update(task, description=name)
 
-        return run_gate(compiled, folder, step, text=validator.text, open_port=opened)
+        return run_gate(compiled, folder, step, text=validator.text, open_port=opened, catalogue=CATALOGUE)

@@ -14,6 +14,8 @@ from archc.spec.diagnostics import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from archc.validation.adequacy import Adequacy
+    from archc.validation.diagnosis import Diagnosis
     from archc.validation.gate import GateResult
     from archc.validation.parity import ProbeResult
     from archc.validation.static import ManifestResult
@@ -47,9 +49,13 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "times_floor": _finite(result.divergence.times_floor),
         },
         "divergence_note": result.divergence_note or None,
-        "fields": {"observed": None, "blind": [{"field": one.field, "why": one.why} for one in result.blind]},
-        "faults": None,
-        "diagnosis": [],
+        "fields": {
+            "observed": None if result.adequacy is None else result.observed,
+            "blind": [{"field": one.field, "why": one.why} for one in result.blind],
+        },
+        "faults": None if result.adequacy is None else _faults_document(result.adequacy),
+        "diagnosis": [] if result.diagnosis is None else _diagnosis_document(result.diagnosis),
+        "diagnosis_note": (result.diagnosis.note or None) if result.diagnosis else None,
         "invariants": [
             {
                 "name": one.name,
@@ -99,6 +105,44 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         "passed": probe.passed,
         "flips": len(probe.flips),
     }
+
+
+def _faults_document(found: Adequacy) -> dict[str, object]:
+    return {
+        "applicable": found.applicable,
+        "killed": len(found.killed) + len(found.loud),
+        "loud": len(found.loud),
+        "equivalent": [{"fault": one.mutant.name, "why": one.why} for one in found.equivalent],
+        "survived": [
+            {
+                "fault": one.mutant.name,
+                "field": one.mutant.fault.field,
+                "probe": one.probe,
+                "times_floor": _finite(one.times_floor),
+            }
+            for one in found.survived
+        ],
+        "score": found.score,
+    }
+
+
+def _diagnosis_document(diagnosis: Diagnosis) -> list[dict[str, object]]:
+    """An entry for each mistake, best explanation first; those of one explanation name each other."""
+    return [
+        {
+            "fault": one.fault.id,
+            "field": one.fault.field,
+            "declared": one.slip.declared,
+            "behaves_as": one.slip.behaves_as,
+            "layers": None if one.layers is None else sorted(one.layers),
+            "times_floor": _finite(explanation.times_floor),
+            "explains": explanation.text,
+            "together_with": [other.fault.id for other in explanation.mutants if other is not one],
+            "mend": one.fault.mend,
+        }
+        for explanation in diagnosis.found
+        for one in explanation.mutants
+    ]
 
 
 def _finite(number: float | None) -> float | None:
@@ -202,6 +246,10 @@ def _print_notes(result: GateResult, out: Console) -> None:
         notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there{more})")
     elif result.divergence_note:
         notes.append(f"first divergence: {result.divergence_note}")
+    if result.diagnosis is not None:
+        notes += _diagnosis_notes(result.diagnosis)
+    if result.adequacy is not None:
+        notes += _adequacy_notes(result.adequacy)
     if result.text is not None:
         text = result.text
         change = f" ({text.change:+.2%})" if math.isfinite(text.port) else ""
@@ -213,6 +261,23 @@ def _print_notes(result: GateResult, out: Console) -> None:
         out.print("")
     for note in notes:
         out.print(f"  {note}")
+
+
+def _diagnosis_notes(diagnosis: Diagnosis) -> list[str]:
+    notes = [f"diagnosis: {diagnosis.note}"] if diagnosis.note else []
+    for explanation in diagnosis.found:
+        notes.append(f"the port behaves exactly as {explanation.text}")
+        notes += [f"  {one.fault.mend}; `archc explain {one.fault.id}`" for one in explanation.mutants]
+    return notes
+
+
+def _adequacy_notes(found: Adequacy) -> list[str]:
+    """The mutation score, and each mistake that the gate would have missed, or that is none."""
+    seen = len(found.killed) + len(found.loud)
+    notes = [f"{seen} of {_count(seen + len(found.survived), 'mistake')} that this model can have would have been seen"]
+    notes += [f"would not be seen: {one.mutant.name} ({one.times_floor:.2f} floors)" for one in found.survived]
+    notes += [f"no mistake here: {one.mutant.name} ({one.why})" for one in found.equivalent]
+    return notes
 
 
 def _count(number: int, thing: str) -> str:

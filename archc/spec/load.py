@@ -82,6 +82,11 @@ def load_text(text: str, file: str = "<text>", overrides: Sequence[str] = ()) ->
     return _load(parse(text, file), overrides)
 
 
+def changed(loaded: LoadedSpec, path: tuple[str, ...], value: str) -> LoadedSpec:
+    """A loaded spec with another value, as YAML writes it, at a path. Raises SpecError where it is none."""
+    return _load(loaded.root, [f"{'.'.join(path)}={value}"])
+
+
 def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
     changes = [_override(text) for text in overrides]
     for path, leaf in changes:

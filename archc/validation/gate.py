@@ -7,7 +7,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,10 +17,15 @@ from torch import Tensor
 from archc.architecture import Architecture, Compiled
 from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.checkpoints.manifest import build_manifest
+from archc.codegen import UngeneratedError, refuse_ungenerated
 from archc.errors import IncompleteError
 from archc.families import family
+from archc.faults.base import Fault
 from archc.spec.language import BranchFields
+from archc.validation.adequacy import Adequacy, Bench, see_fields, try_mutants
+from archc.validation.diagnosis import Diagnosis, diagnose
 from archc.validation.divergence import Divergence, first_divergence
+from archc.validation.evidence import Case
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
@@ -28,6 +33,7 @@ from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
 from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
+from archc.validation.workshop import Workshop, mutants_of
 
 Step = Callable[[str], None]
 
@@ -53,6 +59,12 @@ class GateResult:
     invariants: list[Invariant] = field(default_factory=list)
     divergence: Divergence | None = None
     divergence_note: str = ""
+    observed: list[str] = field(default_factory=list)
+    """Declared fields in which some mistake would have been seen."""
+    adequacy: Adequacy | None = None
+    """What became of every mistake that the model can have, where a port passed."""
+    diagnosis: Diagnosis | None = None
+    """What explains a port that failed."""
     text: TextLoss | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory_bytes: int = 0
@@ -71,10 +83,12 @@ def run_gate(
     *,
     text: Path | None = None,
     open_port: Callable[[Architecture, Path], Port] = GeneratedPort,
+    catalogue: Sequence[Fault] = (),
 ) -> GateResult:
     """Holds a port of a spec, with the weights in `folder`, against transformers.
 
-    `step` is told what is about to run. `text` is a text file to compare losses on. Raises
+    `step` is told what is about to run. `text` is a text file to compare losses on. Mistakes of the `catalogue` say
+    whether the gate would have seen them, where the port passes, and explain the port, where it fails. Raises
     IncompleteError where the verdict cannot be reached; a port that is wrong is a result, not an error.
     """
     architecture = compiled.architecture
@@ -88,7 +102,7 @@ def run_gate(
     result = GateResult(architecture.name, _fingerprint(compiled), manifest)
     if manifest.passed:
         tokens = None if text is None else read_tokens(architecture, folder, text)
-        _run_probes(architecture, folder, tokens, step, open_port, result)
+        _run_probes(compiled, folder, tokens, step, open_port, catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -112,13 +126,15 @@ def _declared(branch: BranchFields) -> dict[str, object]:
 
 
 def _run_probes(
-    architecture: Architecture,
+    compiled: Compiled,
     folder: Path,
     tokens: Tokens | None,
     step: Step,
     open_port: Callable[[Architecture, Path], Port],
+    catalogue: Sequence[Fault],
     result: GateResult,
 ) -> None:
+    architecture = compiled.architecture
     clock = _Clock(result.seconds)
     step("load the reference")
     reference = Reference(folder)
@@ -151,7 +167,7 @@ def _run_probes(
     result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
     result.blind += unasked
     if _contradicts_itself(architecture, result.disagreement):
-        _hold_steps_against_whole(reference, result, logits, step)
+        _hold_steps_against_whole(reference, result, baselines, logits, step)
     _leave_padding_to_the_invariant(reference, port, result, logits)
     step("first divergence")
     result.divergence, result.divergence_note = _divergence(reference, port, result.probes)
@@ -159,16 +175,37 @@ def _run_probes(
         step("loss on a text")
         result.text = text_loss(reference, port, tokens)
     clock.lap("port")
+    workshop = _workshop(architecture, folder, port) if catalogue else None
+    if workshop is not None:
+        mutants = mutants_of(architecture, catalogue)
+        if result.passed:
+            bench = Bench(reference, baselines, workshop, step)
+            result.adequacy = try_mutants(bench, mutants)
+            result.observed, unseen = see_fields(bench, compiled.loaded, result.adequacy)
+            result.blind += unseen
+        else:
+            result.diagnosis = diagnose(Case(reference, port, baselines, logits), workshop, mutants, step)
+        clock.lap("faults")
+
+
+def _workshop(architecture: Architecture, folder: Path, port: Port) -> Workshop | None:
+    """What makes ports with mistakes; None for a model that cannot be generated."""
+    try:
+        refuse_ungenerated(architecture)
+    except UngeneratedError:
+        return None
+    return Workshop(architecture, port if isinstance(port, GeneratedPort) else GeneratedPort(architecture, folder))
 
 
 def _hold_steps_against_whole(
-    reference: Reference, result: GateResult, logits: Mapping[str, Tensor], step: Step
+    reference: Reference, result: GateResult, baselines: list[Baseline], logits: Mapping[str, Tensor], step: Step
 ) -> None:
     """Judges steps that leave the reference's own by its full pass, from which its own steps part."""
     for index, one in enumerate(result.probes):
         if one.probe.chunks is not None and not one.passed:
             reference.steps_are_whole = result.steps_against_whole = True
             [baseline], _ = measure(reference, [one.probe], step)
+            baselines[index] = baseline
             result.probes[index] = judge(reference, baseline, logits[one.probe.name])
 
 

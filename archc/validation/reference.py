@@ -216,7 +216,7 @@ class Reference:
     def _nudge(self, seed: int, direction: int) -> None:
         """Moves weights and tables, but for masks, which no arithmetic rounds."""
         tables = (buffer for name, buffer in self.model.named_buffers() if name not in self._masks)
-        _nudge((*self.model.parameters(), *tables), seed, direction)
+        nudge((*self.model.parameters(), *tables), seed, direction)
 
     @contextlib.contextmanager
     def fused_attention(self) -> Iterator[None]:
@@ -247,7 +247,7 @@ def _put_back_padding(model: nn.Module, folder: Path) -> None:
                 module.weight[row] = file.get_slice(held.name)[row : row + 1][0]
 
 
-def _nudge(tensors: Iterable[Tensor], seed: int, direction: int) -> None:
+def nudge(tensors: Iterable[Tensor], seed: int, direction: int) -> None:
     """Adds ±direction to the bits of every floating number but zeros, whose neighbours have another sign.
 
     The random signs repeat after a prime number of elements, which no row length divides.

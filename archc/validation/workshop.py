@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +17,9 @@ from archc.errors import ArchcError
 from archc.faults.base import Fault, Faulty, Layers, Slip
 from archc.faults.catalogue import CATALOGUE
 from archc.validation.ports import GeneratedPort, import_source
+
+_IN_DOUBLE = re.compile(r"(?<=torch\.float)32\b")
+"""What a module works out in 32 bits whatever its type, so that in 64 bits all of it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Mutant:
         return self.slip.change(faulty, self.layers)
 
 
-def mutants_of(architecture: Architecture, catalogue: tuple[Fault, ...] = CATALOGUE) -> list[Mutant]:
+def mutants_of(architecture: Architecture, catalogue: Sequence[Fault] = CATALOGUE) -> list[Mutant]:
     """Every mistake of the catalogue that a model can have."""
     return [Mutant(fault, slip) for fault in catalogue for slip in fault.slips(architecture)]
 
@@ -52,19 +55,19 @@ class Unmade:
 
 
 class Workshop:
-    """Makes ports of an Architecture, correct or not, whose weights are those in `folder`, loaded once.
+    """Makes ports of an Architecture, correct or not, which share the weights of a `correct` one.
 
     A port whose mistake leaves tensors unread ignores them, as ports do; one that lacks a tensor, or finds it in
     another shape, is not made.
     """
 
-    def __init__(self, architecture: Architecture, folder: Path, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, architecture: Architecture, correct: GeneratedPort) -> None:
         self.clean = Faulty(architecture)
-        self._weights: Mapping[str, Tensor] = GeneratedPort(architecture, folder).model.to(dtype).state_dict()
+        self._weights: Mapping[str, Tensor] = correct.model.state_dict()
         self._source = generate(_nameless(architecture))
 
     def make(self, *mutants: Mutant, dtype: torch.dtype | None = None) -> GeneratedPort | Unmade:
-        """The port with these mistakes, in another type if asked for."""
+        """The port with these mistakes, in another type if asked for; in 64 bits, nothing is worked out in fewer."""
         faulty = self.clean
         for mutant in mutants:
             faulty = mutant.plant(faulty)
@@ -86,6 +89,8 @@ class Workshop:
             weights = change(weights)
         if mutants and source == self._source and weights is self._weights:
             return Unmade("the generated code with it is the same code", loud=False)
+        if dtype == torch.float64:
+            source = _IN_DOUBLE.sub("64", source.replace(".float()", ".double()"))
         return _loaded(source, weights, " and ".join(mutant.name for mutant in mutants), dtype)
 
 

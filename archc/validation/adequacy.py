@@ -1,0 +1,159 @@
+"""Adequacy: would the gate have seen it? Every mistake that the model can have is planted and put through the probes.
+
+A probe kills a mutant when it moves logits by more than BOUND floors, that is, when a port with this mistake would have
+failed. One that survives all probes is equivalent if its logits are the right ones in 64-bit arithmetic too, up to
+rounding; else the gate is blind to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from archc.faults.flips import field_of, flips, stated_fields
+from archc.spec.load import LoadedSpec
+from archc.validation.parity import BOUND, Baseline, judge
+from archc.validation.ports import GeneratedPort
+from archc.validation.probes import Blind
+from archc.validation.reference import Reference
+from archc.validation.workshop import Mutant, Unmade, Workshop
+
+_EQUAL = 1e-10
+"""Logits that differ by less, relative to the largest, are equal in 64-bit arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What mutants are tried on: the reference, its baselines, and a workshop; `step` is told what is about to run."""
+
+    reference: Reference
+    baselines: Sequence[Baseline]
+    workshop: Workshop
+    step: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of a mutant: `times_floor` is how far it moved logits on the probe that showed it best, or first."""
+
+    mutant: Mutant
+    probe: str
+    times_floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """A mutant that nothing kills, because it is no mistake here."""
+
+    mutant: Mutant
+    why: str
+
+
+@dataclass
+class Adequacy:
+    """The mutants of a run: killed by a probe, refused when weights are loaded, equivalent, or survived."""
+
+    killed: list[Trial] = field(default_factory=list)
+    loud: list[Spared] = field(default_factory=list)
+    equivalent: list[Spared] = field(default_factory=list)
+    survived: list[Trial] = field(default_factory=list)
+    unmade: list[Spared] = field(default_factory=list)
+    """Those that this model cannot be given, which say nothing about the gate."""
+
+    @property
+    def applicable(self) -> int:
+        """Mutants that could be made, or that loading refuses."""
+        return len(self.killed) + len(self.loud) + len(self.equivalent) + len(self.survived)
+
+    @property
+    def score(self) -> float:
+        """The share of mutants that the gate sees, of those that are mistakes."""
+        seen = len(self.killed) + len(self.loud)
+        return seen / (seen + len(self.survived)) if seen + len(self.survived) else 1.0
+
+    def observed(self) -> list[str]:
+        """Fields of which some mistake was seen, in the order of the trials."""
+        seen = [trial.mutant for trial in self.killed] + [spared.mutant for spared in self.loud]
+        return list(dict.fromkeys(mutant.fault.field for mutant in seen))
+
+
+def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = False) -> Adequacy:
+    """Puts every mutant through the probes of the baselines until one kills it; `until_seen` ends with the first."""
+    found = Adequacy()
+    clean64: dict[str, torch.Tensor] = {}
+    for mutant in mutants:
+        if until_seen and (found.killed or found.loud):
+            break
+        bench.step(f"would it be seen: {mutant.name}")
+        port = bench.workshop.make(mutant)
+        if isinstance(port, Unmade):
+            (found.loud if port.loud else found.unmade).append(Spared(mutant, port.why))
+            continue
+        trial = try_one(bench, mutant, port)
+        if trial.times_floor > BOUND:
+            found.killed.append(trial)
+        elif _equal(bench, mutant, clean64):
+            found.equivalent.append(Spared(mutant, mutant.fault.same_when or "it changes nothing that this model has"))
+        else:
+            found.survived.append(trial)
+    return found
+
+
+def see_fields(bench: Bench, loaded: LoadedSpec, found: Adequacy) -> tuple[list[str], list[Blind]]:
+    """The stated fields that the probes see, and those that they are blind to, with the reason.
+
+    A field is seen where some mistake in it was, or where it moves logits, or what is loaded, with another value. What
+    no code depends on is neither.
+    """
+    seen = found.observed()
+    survivors = {trial.mutant.fault.field: trial for trial in found.survived}
+    blind: dict[str, str] = {}
+    for path in stated_fields(loaded):
+        field_name = field_of(path)
+        if field_name in seen:
+            continue
+        fault = flips(loaded, path)
+        tried = [Mutant(fault, slip) for slip in fault.slips(bench.workshop.clean.architecture)]
+        trials = try_mutants(bench, tried, until_seen=True)
+        if trials.killed or trials.loud:
+            seen.append(field_name)
+            blind.pop(field_name, None)
+        elif trials.survived:
+            survivors.setdefault(field_name, trials.survived[0])
+    for field_name, trial in survivors.items():
+        if field_name not in seen:
+            moved = f"{trial.mutant.slip.behaves_as} for {trial.mutant.slip.declared} moves logits by"
+            blind[field_name] = f"{moved} {trial.times_floor:.2f} floors at most, and {BOUND:.0f} would be seen"
+    return seen, [Blind(field_name, why) for field_name, why in blind.items()]
+
+
+def try_one(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial:
+    """The first probe that kills a mutant, or the one on which it moves logits most; cheap ones come first."""
+    named = mutant.fault.probes
+    best = Trial(mutant, "", -1.0)
+    for baseline in sorted(bench.baselines, key=lambda one: (one.probe.name not in named, one.probe.input_ids.numel())):
+        result = judge(bench.reference, baseline, port.logits(baseline.probe))
+        if result.times_floor > best.times_floor:
+            best = Trial(mutant, baseline.probe.name, result.times_floor)
+        if best.times_floor > BOUND:
+            break
+    return best
+
+
+def _equal(bench: Bench, mutant: Mutant, clean: dict[str, torch.Tensor]) -> bool:
+    """Whether a mutant computes what the correct port does, as far as 64-bit arithmetic can tell."""
+    other = bench.workshop.make(mutant, dtype=torch.float64)
+    if isinstance(other, Unmade):
+        return False
+    for baseline in bench.baselines:
+        name = baseline.probe.name
+        if name not in clean:
+            right = bench.workshop.make(dtype=torch.float64)
+            assert isinstance(right, GeneratedPort)
+            clean[name] = right.logits(baseline.probe)
+        difference = (other.logits(baseline.probe) - clean[name])[baseline.probe.real].abs().max()
+        if not float(difference) <= _EQUAL * float(clean[name].abs().max()):
+            return False
+    return True

@@ -1,0 +1,248 @@
+"""Diagnosis: which mistake, or pair of mistakes, makes a model that behaves exactly as a failing port does?
+
+The search goes from the likeliest to the rarest, and stops at the first explanation: single mistakes everywhere; one
+mistake in some layers alone, found layer by layer where the port can be traced; pairs, of which one must explain by
+itself some of the evidence (the first token, which no position moves; an early point of a trace; a probe that the
+other mistake does not touch). What explains nothing is never named.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from archc.validation.evidence import Answers, Case, Evidence
+from archc.validation.ports import GeneratedPort
+from archc.validation.workshop import Mutant, Workshop
+
+_T = TypeVar("_T")
+SECONDS = 150.0
+"""How long a search may take."""
+_NEAREST = 8
+"""Mistakes tried in pairs with all others where none explains anything by itself: those nearest to the port."""
+_IN_LAYERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Mistakes with which the generated model behaves as the port does, and how far they still are apart, in floors."""
+
+    mutants: tuple[Mutant, ...]
+    times_floor: float
+
+    @property
+    def text(self) -> str:
+        """The mistakes in words."""
+        return " and ".join(
+            f"{one.fault.field} = {one.slip.behaves_as} (declared: {one.slip.declared}){_where(one)}"
+            for one in self.mutants
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a search found, best first, and what it did: the mistakes tried, and why it ended without an explanation."""
+
+    found: tuple[Explanation, ...]
+    tried: int
+    note: str = ""
+
+
+def diagnose(
+    case: Case, workshop: Workshop, mutants: Sequence[Mutant], step: Callable[[str], None], seconds: float = SECONDS
+) -> Diagnosis:
+    """The mistakes behind the evidence of a case. `step` is told what is about to be tried."""
+    if not case.wrong:
+        return Diagnosis((), 0, "the probes that fail are held against something else than the reference's logits")
+    search = _Search(case, workshop, list(mutants), step, time.monotonic() + seconds)
+    for stage in (search.singles, search.layered, search.pairs):
+        found = stage()
+        if found is not None:
+            return Diagnosis((found,), search.tried)
+        if search.late:
+            return Diagnosis((), search.tried, f"the search ended after {seconds:.0f} seconds")
+    return Diagnosis((), search.tried, "no mistake of the catalogue, and no pair of them, explains what the port gives")
+
+
+def _where(mutant: Mutant) -> str:
+    if mutant.layers is None:
+        return ", everywhere" if len(mutant.slip.layers) > 1 else ""
+    numbers = sorted(mutant.layers)
+    return f", on layer{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} only"
+
+
+@dataclass(slots=True)
+class _Tried:
+    """A mistake by itself: the wrong evidence that it explains, whether it spoils right evidence, how near it comes."""
+
+    mutant: Mutant
+    explains: tuple[Evidence, ...]
+    spoils: bool
+    nearness: float
+
+
+@dataclass
+class _Search:
+    case: Case
+    workshop: Workshop
+    mutants: list[Mutant]
+    step: Callable[[str], None]
+    end: float
+    tried: int = 0
+    results: list[_Tried] = field(default_factory=list)
+
+    @property
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.end
+
+    def singles(self) -> Explanation | None:
+        """Every mistake by itself."""
+        for mutant in self._until_late(self.mutants):
+            found = self._single(mutant)
+            if found is not None:
+                return found
+        return None
+
+    def layered(self) -> Explanation | None:
+        """One mistake in some of the layers that it can be in."""
+        several = [mutant for mutant in self.mutants if len(mutant.slip.layers) > 1]
+        outs = [one for one in self.case.evidence if _layer(one) is not None]
+        if outs:
+            return self._by_trace(several, outs)
+        return self._by_kinds(several)
+
+    def _by_trace(self, mutants: Sequence[Mutant], outs: Sequence[Evidence]) -> Explanation | None:
+        """Layers are added where the port parts from the model with those found so far."""
+        first = next((one for one in outs if one in self.case.wrong), None)
+        start = _layer(first) if first is not None else None
+        if start is None:
+            return None
+        until = [one for one in outs if _layer(one) == start]
+        for mutant in self._until_late([one for one in mutants if start in one.slip.layers]):
+            layers = frozenset({start})
+            answers = self._answers((replace(mutant, layers=layers),))
+            if answers is None or not all(answers.agree(one) for one in until):
+                continue
+            while answers is not None:
+                parted = next((one for one in outs if not answers.agree(one)), None)
+                if parted is None:
+                    break
+                layer = _layer(parted)
+                if layer is None or layer in layers or layer not in mutant.slip.layers:
+                    break
+                layers |= {layer}
+                answers = self._answers((replace(mutant, layers=layers),))
+            for chosen in (layers, layers | {max(mutant.slip.layers)}):  # of the last layer there may be no point
+                if chosen != frozenset(mutant.slip.layers):
+                    found = self._whole(replace(mutant, layers=chosen))
+                    if found is not None:
+                        return found
+        return None
+
+    def _by_kinds(self, mutants: Sequence[Mutant]) -> Explanation | None:
+        """Layers of one kind, all others, single ones; then layers that each bring the model nearer to the port."""
+        architecture = self.workshop.clean.architecture
+        kinds = dict.fromkeys(layer.kind for layer in architecture.layers)
+        for mutant in self._until_late(mutants):
+            mine = frozenset(mutant.slip.layers)
+            of_kind = (frozenset(n for n in mine if architecture.layers[n].kind == kind) for kind in kinds)
+            halves = (frozenset(n for n in mine if n % 2 == odd) for odd in (0, 1))
+            for layers in dict.fromkeys((*of_kind, *halves)):
+                if layers and layers != mine:
+                    found = self._whole(replace(mutant, layers=layers))
+                    if found is not None:
+                        return found
+        for mutant in self._until_late(mutants):
+            found = self._greedily(mutant)
+            if found is not None:
+                return found
+        return None
+
+    def _greedily(self, mutant: Mutant) -> Explanation | None:
+        wrong = self._cheap[0]
+        layers: frozenset[int] = frozenset()
+        best = 1.0
+        while len(layers) < _IN_LAYERS and not self.late:
+            tried: list[tuple[float, frozenset[int]]] = []
+            for layer in self._until_late([n for n in mutant.slip.layers if n not in layers]):
+                answers = self._answers((replace(mutant, layers=layers | {layer}),))
+                found = None if answers is None else answers.at(wrong)
+                if found is not None:
+                    tried.append((wrong.nearness(found), layers | {layer}))
+            if not tried or min(tried, key=lambda one: one[0])[0] >= 0.9 * best:
+                return None
+            best, layers = min(tried, key=lambda one: one[0])
+            explained = self._whole(replace(mutant, layers=layers))
+            if explained is not None:
+                return explained
+        return None
+
+    def pairs(self) -> Explanation | None:
+        """Two mistakes, of which one explains some of the evidence, or comes nearest to the port."""
+        halves = [one for one in self.results if one.explains and not one.spoils]
+        halves.sort(key=lambda one: (-len(one.explains), one.nearness))
+        nearest = sorted((one for one in self.results if one not in halves), key=lambda one: one.nearness)
+        for half in self._until_late([*halves, *nearest[:_NEAREST]]):
+            first = half.mutant
+            for second in self._until_late(self.mutants):
+                if second.fault is not first.fault:
+                    found = self._whole(first, second)
+                    if found is not None:
+                        return found
+        return None
+
+    @property
+    def _cheap(self) -> list[Evidence]:
+        """Wrong evidence of the first probe that is wrong at its logits: one run of a model, or two, shows it all."""
+        first = next((one.probe for one in self.case.wrong if one.point == "logits"), self.case.wrong[0].probe)
+        return [one for one in self.case.wrong if one.probe is first]
+
+    def _single(self, mutant: Mutant) -> Explanation | None:
+        """The explanation that one mistake is; else what is remembered of it for pairs."""
+        answers = self._answers((mutant,))
+        if answers is None:
+            return None
+        explains = [one for one in self._cheap if answers.agree(one)]
+        if len(explains) == len(self._cheap):
+            explains += [one for one in self.case.wrong if one not in explains and answers.agree(one)]
+            if len(explains) == len(self.case.wrong) and all(answers.agree(one) for one in self.case.right):
+                return self._explanation((mutant,), answers)
+        probes = {id(one.probe) for one in self._cheap}
+        spoils = not all(answers.agree(one) for one in self.case.right if id(one.probe) in probes)
+        at = answers.at(self._cheap[0])
+        near = math.inf if at is None else self._cheap[0].nearness(at)
+        self.results.append(_Tried(mutant, tuple(explains), spoils, near))
+        return None
+
+    def _whole(self, *mutants: Mutant) -> Explanation | None:
+        """The explanation that these mistakes are, if they agree with all the evidence."""
+        answers = self._answers(mutants)
+        if answers is None:
+            return None
+        ordered = (*self._cheap, *self.case.wrong, *self.case.right)
+        return self._explanation(mutants, answers) if all(answers.agree(one) for one in ordered) else None
+
+    def _explanation(self, mutants: tuple[Mutant, ...], answers: Answers) -> Explanation:
+        worst = max(one.times(found) for one in self.case.wrong if (found := answers.at(one)) is not None)
+        return Explanation(mutants, worst)
+
+    def _answers(self, mutants: tuple[Mutant, ...]) -> Answers | None:
+        self.tried += 1
+        self.step(f"does it behave as with {' and '.join(one.name for one in mutants)}")
+        port = self.workshop.make(*mutants)
+        return Answers(port) if isinstance(port, GeneratedPort) else None
+
+    def _until_late(self, things: Sequence[_T]) -> Iterator[_T]:
+        for thing in things:
+            if self.late:
+                return
+            yield thing
+
+
+def _layer(evidence: Evidence) -> int | None:
+    """The layer of a traced point."""
+    return int(evidence.point.split(".")[1]) if evidence.point.startswith("layers.") else None
