@@ -137,6 +137,7 @@ def _diagnosis_document(diagnosis: Diagnosis) -> list[dict[str, object]]:
             "layers": None if one.layers is None else sorted(one.layers),
             "times_floor": _finite(explanation.times_floor),
             "explains": explanation.text,
+            "of": diagnosis.of,
             "together_with": [other.fault.id for other in explanation.mutants if other is not one],
             "mend": one.fault.mend,
         }
@@ -266,7 +267,7 @@ def _print_notes(result: GateResult, out: Console) -> None:
 def _diagnosis_notes(diagnosis: Diagnosis) -> list[str]:
     notes = [f"diagnosis: {diagnosis.note}"] if diagnosis.note else []
     for explanation in diagnosis.found:
-        notes.append(f"the port behaves exactly as {explanation.text}")
+        notes.append(f"the {diagnosis.of} behaves exactly as with {explanation.text}")
         notes += [f"  {one.fault.mend}; `archc explain {one.fault.id}`" for one in explanation.mutants]
     return notes
 

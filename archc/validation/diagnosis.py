@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from archc.validation.evidence import Answers, Case, Evidence
 from archc.validation.ports import GeneratedPort
@@ -28,7 +28,10 @@ _IN_LAYERS = 12
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Mistakes with which the generated model behaves as the port does, and how far they still are apart, in floors."""
+    """Changes with which the generated model behaves as a port, or the reference, and how far apart they still are.
+
+    `times_floor` is in floors of the probe where it is most.
+    """
 
     mutants: tuple[Mutant, ...]
     times_floor: float
@@ -49,6 +52,8 @@ class Diagnosis:
     found: tuple[Explanation, ...]
     tried: int
     note: str = ""
+    of: Literal["port", "reference"] = "port"
+    """Whose behaviour is explained: where the spec itself is not the reference's, that is the reference."""
 
 
 def diagnose(

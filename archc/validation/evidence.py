@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from archc.validation.parity import BOUND, NUDGES, Baseline, Floor, deviation, floor_of
-from archc.validation.ports import GeneratedPort, Port
+from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference, nudge
 
+_TRACED = 64
 _MOST_TIED = 0.1
 """The share of wrong positions that routers may explain, where choices near a tie send tokens elsewhere."""
 _CLOSE = 0.05
@@ -62,23 +63,29 @@ def _beyond(a: Tensor, b: Tensor, floor: Floor) -> Tensor:
     return ~(difference <= BOUND * floor.max_abs)
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two that part: its logits by probe, and its points on a probe."""
+
+    logits: Mapping[str, Tensor]
+    points: Callable[[Probe], Mapping[str, Tensor] | None]
+
+
 class Case:
-    """All evidence against a port, ordered so that what early mistakes leave untouched comes last."""
+    """All evidence of one side against a right one, on the probes whose logits are known."""
 
-    def __init__(
-        self, reference: Reference, port: Port, baselines: Sequence[Baseline], logits: Mapping[str, Tensor]
-    ) -> None:
-        ordered = sorted(baselines, key=lambda one: (one.probe.chunks is not None, one.probe.input_ids.numel()))
-        self.evidence: list[Evidence] = []
-        whole = [one for one in ordered if _is_plain(one.probe)]
-        if whole:
-            self.evidence += _first_token(whole[0], logits)
-            traced = min(whole, key=lambda one: abs(one.probe.tokens - 64))
-            self.evidence += _traced(reference, port, traced)
-        self.evidence += [_of_logits(one, logits[one.probe.name]) for one in ordered if one.probe.name in logits]
-
+    def __init__(self, reference: Reference, baselines: Sequence[Baseline], ours: Side, right: Side) -> None:
+        known = [one for one in baselines if one.probe.name in ours.logits and one.probe.name in right.logits]
+        ordered = sorted(known, key=lambda one: (one.probe.chunks is not None, one.probe.input_ids.numel()))
+        logits = [_of_logits(one, ours.logits[one.probe.name], right.logits[one.probe.name]) for one in ordered]
+        plain = [one for one in ordered if _is_plain(one.probe)]
+        self.evidence = [_first_token(one) for one in logits if _is_plain(one.probe)][:1]
+        if plain:
+            traced = min(plain, key=lambda one: abs(one.probe.tokens - _TRACED))
+            self.evidence += _traced(reference, traced, ours, right)
+        self.evidence += logits
         self.wrong = [one for one in self.evidence if not one.agrees(one.right)]
-        """What the right model does not explain."""
+        """What the right side does not explain."""
         self.right = [one for one in self.evidence if one not in self.wrong]
 
 
@@ -129,39 +136,34 @@ def _is_plain(probe: Probe) -> bool:
     return probe.chunks is None and len(probe.input_ids) == 1 and probe.position_ids is None
 
 
-def _of_logits(baseline: Baseline, ours: Tensor) -> Evidence:
+def _of_logits(baseline: Baseline, ours: Tensor, right: Tensor) -> Evidence:
     probe = baseline.probe
-    routed = bool(baseline.choices.calls)
-    return Evidence(probe, "logits", ours, baseline.logits, baseline.floor, probe.real, routed)
+    return Evidence(probe, "logits", ours, right, baseline.floor, probe.real, bool(baseline.choices.calls))
 
 
-def _first_token(baseline: Baseline, logits: Mapping[str, Tensor]) -> list[Evidence]:
+def _first_token(whole: Evidence) -> Evidence:
     """The first token alone: a softmax over one key is one, whatever positions, scales, windows and masks are."""
-    if baseline.probe.name not in logits:
-        return []
-    judged = torch.zeros_like(baseline.probe.real)
+    judged = torch.zeros_like(whole.judged)
     judged[:, 0] = True
-    whole = _of_logits(baseline, logits[baseline.probe.name])
-    return [Evidence(whole.probe, "logits", whole.ours, whole.right, whole.floor, judged, whole.routed)]
+    return replace(whole, judged=judged)
 
 
-def _traced(reference: Reference, port: Port, baseline: Baseline) -> list[Evidence]:
-    """The port's points between its ends, in the order of computation."""
-    ours = port.points(baseline.probe)
-    if not ours:
+def _traced(reference: Reference, baseline: Baseline, ours: Side, right: Side) -> list[Evidence]:
+    """What both show between their ends, in the order of computation."""
+    probe, judged = baseline.probe, baseline.probe.real
+    mine, theirs = ours.points(probe), right.points(probe)
+    if not mine or not theirs:
         return []
-    right = reference.points(baseline.probe, baseline.choices)
+    expected = reference.points(probe, baseline.choices)
     with reference.nudged(NUDGES):
-        moved = reference.points(baseline.probe, baseline.choices)
-    judged = baseline.probe.real
+        moved = reference.points(probe, baseline.choices)
     found = []
-    for point, expected in right.items():
-        if point == "logits" or point not in ours or ours[point].shape != expected.shape:
+    for point, tensor in expected.items():
+        shapes = {tensor.shape, *(side[point].shape for side in (mine, theirs) if point in side)}
+        if point == "logits" or point not in mine or point not in theirs or len(shapes) > 1:
             continue
-        if expected.shape[:2] != judged.shape:
-            continue
-        floor = floor_of([deviation(moved[point], expected, judged)], expected[judged])
-        found.append(
-            Evidence(baseline.probe, point, ours[point], expected, floor, judged, bool(baseline.choices.calls))
-        )
+        if tensor.shape[:2] == judged.shape:
+            floor = floor_of([deviation(moved[point], tensor, judged)], tensor[judged])
+            routed = bool(baseline.choices.calls)
+            found.append(Evidence(probe, point, mine[point], theirs[point], floor, judged, routed))
     return found

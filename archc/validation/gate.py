@@ -25,7 +25,7 @@ from archc.spec.language import BranchFields
 from archc.validation.adequacy import Adequacy, Bench, see_fields, try_mutants
 from archc.validation.diagnosis import Diagnosis, diagnose
 from archc.validation.divergence import Divergence, first_divergence
-from archc.validation.evidence import Case
+from archc.validation.evidence import Case, Side
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
@@ -33,7 +33,7 @@ from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
 from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
-from archc.validation.workshop import Workshop, mutants_of
+from archc.validation.workshop import Mutant, Workshop, mutants_of
 
 Step = Callable[[str], None]
 
@@ -184,8 +184,28 @@ def _run_probes(
             result.observed, unseen = see_fields(bench, compiled.loaded, result.adequacy)
             result.blind += unseen
         else:
-            result.diagnosis = diagnose(Case(reference, port, baselines, logits), workshop, mutants, step)
+            step("diagnosis")
+            result.diagnosis = _diagnose(reference, Side(logits, port.points), baselines, workshop, mutants, step)
         clock.lap("faults")
+
+
+def _diagnose(
+    reference: Reference,
+    port: Side,
+    baselines: list[Baseline],
+    workshop: Workshop,
+    mutants: list[Mutant],
+    step: Step,
+) -> Diagnosis:
+    """What explains a port that failed; where the spec itself is not the reference's, what explains the reference."""
+    declared = workshop.make()
+    assert isinstance(declared, GeneratedPort)
+    theirs = Side({one.probe.name: one.logits for one in baselines}, reference.points)
+    spec = Side({one.probe.name: declared.logits(one.probe) for one in baselines}, declared.points)
+    wrong_spec = Case(reference, baselines, theirs, spec)
+    if wrong_spec.wrong:
+        return replace(diagnose(wrong_spec, workshop, mutants, step), of="reference")
+    return diagnose(Case(reference, baselines, port, theirs), workshop, mutants, step)
 
 
 def _workshop(architecture: Architecture, folder: Path, port: Port) -> Workshop | None:
