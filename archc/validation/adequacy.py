@@ -7,7 +7,7 @@ rounding; else the gate is blind to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -101,18 +101,20 @@ def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = F
     return found
 
 
-def see_fields(bench: Bench, loaded: LoadedSpec, found: Adequacy) -> tuple[list[str], list[Blind]]:
+def see_fields(
+    bench: Bench, loaded: LoadedSpec, found: Adequacy, only: Container[str] | None = None
+) -> tuple[list[str], list[Blind]]:
     """The stated fields that the probes see, and those that they are blind to, with the reason.
 
     A field is seen where some mistake in it was, or where it moves logits, or what is loaded, with another value. What
-    no code depends on is neither.
+    no code depends on is neither. `only` limits the search to some fields.
     """
     seen = found.observed()
     survivors = {trial.mutant.fault.field: trial for trial in found.survived}
     blind: dict[str, str] = {}
     for path in stated_fields(loaded):
         field_name = field_of(path)
-        if field_name in seen:
+        if field_name in seen or (only is not None and field_name not in only):
             continue
         fault = flips(loaded, path)
         tried = [Mutant(fault, slip) for slip in fault.slips(bench.workshop.clean.architecture)]

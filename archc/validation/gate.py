@@ -17,15 +17,14 @@ from torch import Tensor
 from archc.architecture import Architecture, Compiled
 from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.checkpoints.manifest import build_manifest
-from archc.codegen import UngeneratedError, refuse_ungenerated
 from archc.errors import IncompleteError
 from archc.families import family
 from archc.faults.base import Fault
 from archc.spec.language import BranchFields
-from archc.validation.adequacy import Adequacy, Bench, see_fields, try_mutants
-from archc.validation.diagnosis import Diagnosis, diagnose
+from archc.validation.adequacy import Adequacy
+from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
-from archc.validation.evidence import Case, Side
+from archc.validation.faulting import Judged, look_for_faults
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
@@ -33,7 +32,6 @@ from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
 from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
-from archc.validation.workshop import Mutant, Workshop, mutants_of
 
 Step = Callable[[str], None]
 
@@ -175,46 +173,14 @@ def _run_probes(
         step("loss on a text")
         result.text = text_loss(reference, port, tokens)
     clock.lap("port")
-    workshop = _workshop(architecture, folder, port) if catalogue else None
-    if workshop is not None:
-        mutants = mutants_of(architecture, catalogue)
-        if result.passed:
-            bench = Bench(reference, baselines, workshop, step)
-            result.adequacy = try_mutants(bench, mutants)
-            result.observed, unseen = see_fields(bench, compiled.loaded, result.adequacy)
-            result.blind += unseen
-        else:
-            step("diagnosis")
-            result.diagnosis = _diagnose(reference, Side(logits, port.points), baselines, workshop, mutants, step)
+    if catalogue:
+        judged = Judged(reference, port, baselines, logits)
+        found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.passed)
+        result.probes += found.probes
+        result.planned += len(found.probes)
+        result.blind += found.blind
+        result.observed, result.adequacy, result.diagnosis = found.observed, found.adequacy, found.diagnosis
         clock.lap("faults")
-
-
-def _diagnose(
-    reference: Reference,
-    port: Side,
-    baselines: list[Baseline],
-    workshop: Workshop,
-    mutants: list[Mutant],
-    step: Step,
-) -> Diagnosis:
-    """What explains a port that failed; where the spec itself is not the reference's, what explains the reference."""
-    declared = workshop.make()
-    assert isinstance(declared, GeneratedPort)
-    theirs = Side({one.probe.name: one.logits for one in baselines}, reference.points)
-    spec = Side({one.probe.name: declared.logits(one.probe) for one in baselines}, declared.points)
-    wrong_spec = Case(reference, baselines, theirs, spec)
-    if wrong_spec.wrong:
-        return replace(diagnose(wrong_spec, workshop, mutants, step), of="reference")
-    return diagnose(Case(reference, baselines, port, theirs), workshop, mutants, step)
-
-
-def _workshop(architecture: Architecture, folder: Path, port: Port) -> Workshop | None:
-    """What makes ports with mistakes; None for a model that cannot be generated."""
-    try:
-        refuse_ungenerated(architecture)
-    except UngeneratedError:
-        return None
-    return Workshop(architecture, port if isinstance(port, GeneratedPort) else GeneratedPort(architecture, folder))
 
 
 def _hold_steps_against_whole(

@@ -1,0 +1,159 @@
+"""What mistakes have to do with a run of the gate: which it would have seen, and which explain a port that fails.
+
+Where a port passes, every mistake that the model can have is planted and tried. Those that survive are tried again on
+rescaled copies of the checkpoint, on which the port is judged too. Where it fails, on either, the mistakes behind that
+are looked for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from torch import Tensor
+
+from archc.architecture import Compiled
+from archc.architecture.model import Architecture
+from archc.codegen import UngeneratedError, refuse_ungenerated
+from archc.errors import IncompleteError
+from archc.families import family
+from archc.faults.base import Fault
+from archc.validation.adequacy import Adequacy, Bench, see_fields, try_mutants
+from archc.validation.diagnosis import Diagnosis, diagnose
+from archc.validation.evidence import Case, Side
+from archc.validation.parity import Baseline, ProbeResult, judge, measure
+from archc.validation.ports import GeneratedPort, Port
+from archc.validation.probes import Blind, derive_probes
+from archc.validation.reference import Reference
+from archc.validation.rescaled import RESCALINGS, write_rescaled
+from archc.validation.rewritten import refusal
+from archc.validation.workshop import Mutant, Workshop, mutants_of
+
+OpenPort = Callable[[Architecture, Path], Port]
+_RESCALED_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A port beside its reference: the baselines, and what the port gave on each, by the probe's name."""
+
+    reference: Reference
+    port: Port
+    baselines: list[Baseline]
+    logits: Mapping[str, Tensor]
+
+
+@dataclass
+class Faulting:
+    """What was found: further probes, fields seen and not, mutants, and an explanation."""
+
+    probes: list[ProbeResult] = field(default_factory=list)
+    observed: list[str] = field(default_factory=list)
+    blind: list[Blind] = field(default_factory=list)
+    adequacy: Adequacy | None = None
+    diagnosis: Diagnosis | None = None
+
+
+def look_for_faults(
+    compiled: Compiled,
+    folder: Path,
+    judged: Judged,
+    open_port: OpenPort,
+    catalogue: Sequence[Fault],
+    step: Callable[[str], None],
+    *,
+    passed: bool,
+) -> Faulting:
+    """Tries the catalogue's mistakes on a model that has been judged; `passed` says with what end."""
+    architecture, found = compiled.architecture, Faulting()
+    try:
+        refuse_ungenerated(architecture)
+    except UngeneratedError as error:
+        found.blind.append(Blind("faults", f"none can be planted: {error.problem}"))
+        return found
+    mutants = mutants_of(architecture, catalogue)
+    port = judged.port
+    workshop = _workshop(architecture, folder, port)
+    if not passed:
+        found.diagnosis = _diagnosis(judged, workshop, mutants, step)
+        return found
+    bench = Bench(judged.reference, judged.baselines, workshop, step)
+    adequacy = found.adequacy = try_mutants(bench, mutants)
+    found.observed, found.blind = see_fields(bench, compiled.loaded, adequacy)
+    for rescaling in RESCALINGS if adequacy.survived or found.blind else ():
+        why = _unable(architecture, folder, port)
+        if why:
+            found.blind.append(Blind(rescaling.name, why))
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            step(f"checkpoint with {rescaling.name}")
+            try:
+                write_rescaled(architecture, folder, Path(name), rescaling)
+                again = _judge_again(architecture, Path(name), open_port, rescaling.name, rescaling.purpose, step)
+            except IncompleteError as error:
+                found.blind.append(Blind(rescaling.name, error.problem))
+                continue
+            workshop = _workshop(architecture, Path(name), again.port)
+            results = [judge(again.reference, one, again.logits[one.probe.name]) for one in again.baselines]
+            found.probes += results
+            if not all(result.passed for result in results):
+                found.diagnosis = _diagnosis(again, workshop, mutants, step)
+                return found
+            _try_survivors(Bench(again.reference, again.baselines, workshop, step), compiled, found, adequacy)
+    return found
+
+
+def _workshop(architecture: Architecture, folder: Path, port: Port) -> Workshop:
+    return Workshop(architecture, port if isinstance(port, GeneratedPort) else GeneratedPort(architecture, folder))
+
+
+def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
+    """Why there is no rescaled checkpoint for a port; None where there is."""
+    if not getattr(port, "reloads", True):
+        return "this port cannot load another checkpoint"
+    if architecture.family is None or not family(architecture.family).rules:
+        return "where the family stores its tensors is not known"
+    return refusal(folder)
+
+
+def _judge_again(
+    architecture: Architecture, folder: Path, open_port: OpenPort, name: str, purpose: str, step: Callable[[str], None]
+) -> Judged:
+    """Reference and port of another checkpoint, on one probe."""
+    reference, port = Reference(folder), open_port(architecture, folder)
+    wall = architecture.embedding.positions or reference.wall(architecture.context, _RESCALED_TOKENS)
+    derived, _ = derive_probes(architecture, avoid=reference.padding, wall=wall)
+    plain = [one for one in derived if one.chunks is None and one.position_ids is None and len(one.input_ids) == 1]
+    probe = min(plain, key=lambda one: abs(one.tokens - _RESCALED_TOKENS))
+    probes = [replace(probe, name=name, purpose=purpose)]
+    baselines, _ = measure(reference, probes, step)
+    step(f"port: {name}")
+    return Judged(reference, port, baselines, {name: port.logits(probes[0])})
+
+
+def _try_survivors(bench: Bench, compiled: Compiled, found: Faulting, adequacy: Adequacy) -> None:
+    """Mutants and fields that nothing showed so far, on other weights."""
+    again = try_mutants(bench, [trial.mutant for trial in adequacy.survived])
+    adequacy.killed += again.killed
+    dead = {id(trial.mutant) for trial in again.killed}
+    adequacy.survived = [trial for trial in adequacy.survived if id(trial.mutant) not in dead]
+    observed, _ = see_fields(bench, compiled.loaded, adequacy, only={one.field for one in found.blind})
+    found.observed = list(dict.fromkeys(found.observed + observed))
+    found.blind = [one for one in found.blind if one.field not in found.observed]
+
+
+def _diagnosis(judged: Judged, workshop: Workshop, mutants: Sequence[Mutant], step: Callable[[str], None]) -> Diagnosis:
+    """What explains a port that failed; where the spec itself is not the reference's, what explains the reference."""
+    step("diagnosis")
+    declared = workshop.make()
+    assert isinstance(declared, GeneratedPort)
+    reference, baselines = judged.reference, judged.baselines
+    theirs = Side({one.probe.name: one.logits for one in baselines}, reference.points)
+    spec = Side({one.probe.name: declared.logits(one.probe) for one in baselines}, declared.points)
+    wrong_spec = Case(reference, baselines, theirs, spec)
+    if wrong_spec.wrong:
+        return replace(diagnose(wrong_spec, workshop, mutants, step), of="reference")
+    port = Side(judged.logits, judged.port.points)
+    return diagnose(Case(reference, baselines, port, theirs), workshop, mutants, step)
