@@ -24,7 +24,7 @@ import copy
 import functools
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from unittest import mock
 
 import torch
 import transformers
-from torch import Tensor, nn
+from torch import nn
 
 from archc.architecture import Compiled
 from archc.architecture.compile import compile_text
@@ -240,8 +240,3 @@ def re_roped(model: Any, **changes: object) -> Any:
     """The same with other rope_parameters; a name that is None is left out."""
     rope = {**model.config.rope_parameters, **changes}
     return reconfigured(model, rope_parameters={name: value for name, value in rope.items() if value is not None})
-
-
-def pieces(tensor: Tensor, *sizes: int) -> Iterator[Tensor]:
-    """Consecutive pieces of the last dimension."""
-    yield from tensor.split(sizes, dim=-1)

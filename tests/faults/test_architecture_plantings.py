@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.planting import Planting, check, every, patched, re_roped
+from tests.faults.planting import Planting, check, patched, re_roped
 
 
 def _interleaved(original: Any, q: Any, k: Any, cos: Any, sin: Any, unsqueeze_dim: int = 1) -> Any:
