@@ -15,11 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from archc.architecture.model import Architecture, Branch, Layer
-from archc.faults.base import Faulty, Layers, Slip
+from archc.faults.base import Edit, Faulty, Layers, Slip, Weights
 from archc.parts.attention import Attention
 from archc.parts.base import Part
 from archc.parts.experts import Experts
 from archc.parts.feed_forward import FeedForward
+from archc.parts.latent import LatentAttention
 from archc.parts.norm import Norm
 from archc.parts.position import Rope
 from archc.parts.residual import Residual
@@ -53,6 +54,7 @@ def _of(kind: type[P]) -> Site[P]:
 attentions: Site[Attention] = _of(Attention)
 feed_forwards: Site[FeedForward] = _of(FeedForward)
 experts: Site[Experts] = _of(Experts)
+latents: Site[LatentAttention] = _of(LatentAttention)
 
 
 def held(name: str) -> Site[Any]:
@@ -95,25 +97,68 @@ def head_norms(layer: Layer, change: Callable[[Norm], Norm]) -> Layer:
     return held("k_norm")(held("q_norm")(layer, change), change)
 
 
+def layers_whole(layer: Layer, change: Callable[[Layer], Layer]) -> Layer:
+    """The layer itself."""
+    return change(layer)
+
+
+def norms(layer: Layer, change: Callable[[Norm], Norm]) -> Layer:
+    """Every norm: before and behind the parts, and inside them."""
+
+    def inside(part: Part) -> Part:
+        values = {name: getattr(part, name) for name in part.__struct_fields__}
+        found = {name: change(value) for name, value in values.items() if isinstance(value, Norm)}
+        return replace(part, **found) if found else part
+
+    return parts(branch_norms(layer, change), inside)
+
+
 def residuals(layer: Layer, change: Callable[[Residual], Residual]) -> Layer:
     """The rules by which branches join the stream."""
     return replace(layer, branches=tuple(replace(one, residual=change(one.residual)) for one in layer.branches))
 
 
 def in_layers(faulty: Faulty, layers: Layers, change: Callable[[Layer], Layer]) -> Faulty:
-    """With `change` in these layers. Where a kind of layer is changed in part, those changed become another kind."""
-    architecture, made = faulty.architecture, dict[int, Layer]()
-    chosen = [layers is None or index in layers for index in range(len(architecture.layers))]
-    left = {layer.kind for layer, one in zip(architecture.layers, chosen, strict=True) if not one}
+    """With `change` in these layers."""
+    return by_layer(faulty, layers, lambda _index, layer: change(layer))
 
-    def changed(layer: Layer) -> Layer:
-        if id(layer) not in made:
-            new = change(layer)
-            made[id(layer)] = replace(new, kind=f"{new.kind}_x") if new.kind in left and new != layer else new
-        return made[id(layer)]
 
-    found = tuple(changed(layer) if one else layer for layer, one in zip(architecture.layers, chosen, strict=True))
-    return replaced(faulty, architecture=replace(architecture, layers=found))
+def by_layer(faulty: Faulty, layers: Layers, change: Callable[[int, Layer], Layer]) -> Faulty:
+    """With `change` in these layers, which is told their numbers. Layers of a kind that now differ become two kinds."""
+    architecture = faulty.architecture
+    changed = (
+        change(index, layer) if layers is None or index in layers else layer
+        for index, layer in enumerate(architecture.layers)
+    )
+    return replaced(faulty, architecture=replace(architecture, layers=tuple(_named_apart(changed))))
+
+
+def _named_apart(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """The layers, no two of them different under one name, and equal ones the same object."""
+    made: dict[Layer, Layer] = {}
+    names = set[str]()
+    for layer in layers:
+        if layer not in made:
+            name = layer.kind
+            while name in names:
+                name += "_x"
+            names.add(name)
+            made[layer] = replace(layer, kind=name)
+        yield made[layer]
+
+
+def places(architecture: Architecture, layers: Layers = None) -> Iterator[tuple[int, str, Part]]:
+    """Every part of these layers, with the number of its layer and what the names of its tensors begin with."""
+    for index, layer in enumerate(architecture.layers):
+        for branch in layer.branches if layers is None or index in layers else ():
+            owner = f"shared.{branch.shared}" if branch.shared else f"layers.{index}"
+            for slot, part in branch.parts:
+                yield index, f"{owner}.{slot}", part
+
+
+def filled(faulty: Faulty, values: Callable[[Weights], Weights]) -> Faulty:
+    """With other tensors: `values` gives those that change, made of all that there are."""
+    return replaced(faulty, weights=(*faulty.weights, lambda weights: {**weights, **values(weights)}))
 
 
 def slips(site: Site[T], declared: Callable[[T], object], wrong: Wrong[T]) -> Slips:
@@ -162,6 +207,30 @@ def field_slips(site: Site[S], name: str, values: Callable[[S], Iterable[Any]]) 
         lambda thing: getattr(thing, name),
         lambda thing: [(word(value), replace(thing, **{name: value})) for value in values(thing)],
     )
+
+
+def left_out(site: Site[S], *names: str, behaves_as: str = "none") -> Slips:
+    """The slips by which things of that name are not there at all."""
+
+    def declared(thing: S) -> object:
+        values = [value for name in names if (value := getattr(thing, name)) is not None]
+        return values[0] if isinstance(values[0], int | float) else "stated"
+
+    return slips(site, declared, lambda thing: [(behaves_as, replace(thing, **dict.fromkeys(names)))])
+
+
+def edit_slips(applies: Callable[[Architecture], bool], declared: str, behaves_as: str, *edits: Edit) -> Slips:
+    """The slip that a change of the generated code makes, for mistakes that no spec can say."""
+
+    def change(faulty: Faulty, layers: Layers) -> Faulty:
+        del layers
+        return replaced(faulty, edits=(*faulty.edits, *edits))
+
+    def find(architecture: Architecture) -> Iterator[Slip]:
+        if applies(architecture):
+            yield Slip(declared, behaves_as, change)
+
+    return find
 
 
 def model_slips(wrong: Callable[[Architecture], Iterable[tuple[object, str, Architecture]]]) -> Slips:
