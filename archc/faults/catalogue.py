@@ -8,9 +8,15 @@ from archc.faults import (
     experts,
     feed_forward,
     inner_norms,
+    layout_places,
+    layout_rows,
     norms,
     positions,
     residuals,
+    runtime_cache,
+    runtime_formulas,
+    runtime_masks,
+    runtime_types,
     scalings,
 )
 from archc.faults.base import Fault
@@ -43,6 +49,12 @@ _ALL = (
     *experts.FAULTS,
     *ends.FAULTS,
     *residuals.FAULTS,
+    *layout_rows.FAULTS,
+    *layout_places.FAULTS,
+    *runtime_cache.FAULTS,
+    *runtime_masks.FAULTS,
+    *runtime_formulas.FAULTS,
+    *runtime_types.FAULTS,
 )
 
 CATALOGUE: tuple[Fault, ...] = tuple(
