@@ -25,12 +25,15 @@ Examples:
   archc validate checkpoint/
   archc validate smollm2-135m --set position.pairing=interleaved
   archc validate my-model.yaml --weights checkpoint/ --port my_port.py:load
+  archc validate my-model.yaml --weights checkpoint/ --strict --json verdict.json
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
 --port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
 returns something to call with input_ids; which probes it is given follows from its arguments (position_ids,
 attention_mask, past_key_values). Passing means: on every probe the port deviates by no more than 8 times what
-arithmetic alone does to the reference.
+arithmetic alone does to the reference. Then every mistake that the model can have is planted and tried: the verdict
+says which of them would have gone unseen, and --strict fails for that. Where the port fails, archc looks for the
+mistake, or the two, that behave exactly so.
 """
 
 
@@ -38,10 +41,17 @@ arithmetic alone does to the reference.
 @click.argument("target", metavar="TARGET")
 @click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
 @click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
+@click.option("--strict", is_flag=True, help="Exit 1 also where a mistake would go unseen: a blind field, a survivor.")
 @set_option
 @json_option
 def command(
-    target: str, weights: str | None, port: str | None, overrides: tuple[str, ...], json_target: str | None, force: bool
+    target: str,
+    weights: str | None,
+    port: str | None,
+    strict: bool,
+    overrides: tuple[str, ...],
+    json_target: str | None,
+    force: bool,
 ) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     from archc.architecture import compile_spec
@@ -55,15 +65,16 @@ def command(
     print_diagnostics(compiled.diagnostics)
     if port is None:
         refuse_ungenerated(compiled.architecture)
-    result = _run(validator, compiled, _folder(validator, weights), port)
+    result = _run(validator, compiled, checkpoint_of(validator, weights), port)
     if json_target is not None:
         emit_json(gate_document(result), json_target, force=force)
     if json_target != "-":
-        print_verdict(result)
-    return 0 if result.passed else 1
+        print_verdict(result, strict=strict)
+    return 0 if (result.strictly_passed if strict else result.passed) else 1
 
 
-def _folder(validator: Validator, weights: str | None) -> Path:
+def checkpoint_of(validator: Validator, weights: str | None) -> Path:
+    """The checkpoint folder to use. Raises UsageError where none is named, IncompleteError where it is not there."""
     if weights is not None:
         return Path(weights)
     if validator.weights is None:

@@ -28,6 +28,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
     manifest = result.manifest
     return {
         "passed": result.passed,
+        "passed_strictly": result.strictly_passed,
         "reference": {"kind": "transformers", "version": result.reference_version or None, "dtype": "float32"},
         "port": {"kind": result.port_kind or None, "name": result.port_name or None},
         "spec": {"name": result.spec_name, "sha256": result.spec_sha256},
@@ -150,8 +151,8 @@ def _finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def print_verdict(result: GateResult) -> None:
-    """The verdict: what was compared, every probe, and one word at the end."""
+def print_verdict(result: GateResult, *, strict: bool = False) -> None:
+    """The verdict: what was compared, every probe, and one word at the end; `strict` asks that nothing goes unseen."""
     from archc.validation.parity import BOUND
 
     out = console()
@@ -178,10 +179,17 @@ def print_verdict(result: GateResult) -> None:
             out.print(line)
         _print_notes(result, out)
     out.print("")
-    verdict = Text("  ").append(
-        "PASS" if result.passed else "FAIL", style="bold green" if result.passed else "bold red"
-    )
-    out.print(verdict.append(f": {_reason(result, BOUND)}"))
+    passed = result.strictly_passed if strict else result.passed
+    verdict = Text("  ").append("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
+    out.print(verdict.append(f": {_unseen(result) if result.passed and not passed else _reason(result, BOUND)}"))
+
+
+def _unseen(result: GateResult) -> str:
+    """Why a port that passes does not pass strictly."""
+    survived = len(result.adequacy.survived) if result.adequacy else 0
+    counts = (f"{_count(survived, 'mistake')} would go unseen", f"{_count(len(result.blind), 'thing')} not seen")
+    found = [text for text, count in zip(counts, (survived, len(result.blind)), strict=True) if count]
+    return f"every probe holds, but {' and '.join(found) or 'no mistake could be planted'} (--strict)"
 
 
 def _reason(result: GateResult, bound: float) -> str:

@@ -16,7 +16,7 @@ from archc.faults.flips import field_of, flips, stated_fields
 from archc.spec.load import LoadedSpec
 from archc.validation.parity import BOUND, Baseline, judge
 from archc.validation.ports import GeneratedPort
-from archc.validation.probes import Blind
+from archc.validation.probes import Blind, Probe
 from archc.validation.reference import Reference
 from archc.validation.workshop import Mutant, Unmade, Workshop
 
@@ -32,6 +32,8 @@ class Bench:
     baselines: Sequence[Baseline]
     workshop: Workshop
     step: Callable[[str], None]
+    unreached: frozenset[str] = frozenset()
+    """Fields that take longer inputs than there are to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Adequacy:
 def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = False) -> Adequacy:
     """Puts every mutant through the probes of the baselines until one kills it; `until_seen` ends with the first."""
     found = Adequacy()
-    clean64: dict[str, torch.Tensor] = {}
+    clean = Clean(bench.workshop)
     for mutant in mutants:
         if until_seen and (found.killed or found.loud):
             break
@@ -94,8 +96,8 @@ def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = F
         trial = try_one(bench, mutant, port)
         if trial.times_floor > BOUND:
             found.killed.append(trial)
-        elif _equal(bench, mutant, clean64):
-            found.equivalent.append(Spared(mutant, mutant.fault.same_when or "it changes nothing that this model has"))
+        elif why := _why_equal(bench, mutant, port, clean):
+            found.equivalent.append(Spared(mutant, why))
         else:
             found.survived.append(trial)
     return found
@@ -144,18 +146,44 @@ def try_one(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial:
     return best
 
 
-def _equal(bench: Bench, mutant: Mutant, clean: dict[str, torch.Tensor]) -> bool:
-    """Whether a mutant computes what the correct port does, as far as 64-bit arithmetic can tell."""
-    other = bench.workshop.make(mutant, dtype=torch.float64)
-    if isinstance(other, Unmade):
-        return False
-    for baseline in bench.baselines:
-        name = baseline.probe.name
-        if name not in clean:
-            right = bench.workshop.make(dtype=torch.float64)
-            assert isinstance(right, GeneratedPort)
-            clean[name] = right.logits(baseline.probe)
-        difference = (other.logits(baseline.probe) - clean[name])[baseline.probe.real].abs().max()
-        if not float(difference) <= _EQUAL * float(clean[name].abs().max()):
-            return False
-    return True
+def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, clean: Clean) -> str | None:
+    """Why a mutant computes what the correct port does; None where it does not, or nothing says why.
+
+    Logits are compared to the last bit, and where they differ, in 64-bit arithmetic. Where probes cannot reach what
+    a field does, equal logits say nothing.
+    """
+    reason = bench.workshop.idle(port) or mutant.fault.same_when
+    if not reason or mutant.fault.field in bench.unreached:
+        return None
+    in_double: GeneratedPort | Unmade | None = None
+    for baseline in sorted(bench.baselines, key=lambda one: one.probe.input_ids.numel()):
+        probe = baseline.probe
+        if torch.equal(port.logits(probe), clean.at(probe, torch.float32)):
+            continue
+        in_double = in_double or bench.workshop.make(mutant, dtype=torch.float64)
+        if isinstance(in_double, Unmade):
+            return None
+        right = clean.at(probe, torch.float64)
+        difference = (in_double.logits(probe) - right)[probe.real].abs().max()
+        if not float(difference) <= _EQUAL * float(right.abs().max()):
+            return None
+    return reason
+
+
+class Clean:
+    """What the correct port gives on the probes, in 32 and 64 bits, each worked out once."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._ports: dict[torch.dtype, GeneratedPort] = {}
+        self._logits: dict[tuple[str, torch.dtype], torch.Tensor] = {}
+
+    def at(self, probe: Probe, dtype: torch.dtype) -> torch.Tensor:
+        """Its logits on a probe in a type."""
+        if dtype not in self._ports:
+            port = self._workshop.make(dtype=dtype)
+            assert isinstance(port, GeneratedPort)
+            self._ports[dtype] = port
+        if (probe.name, dtype) not in self._logits:
+            self._logits[probe.name, dtype] = self._ports[dtype].logits(probe)
+        return self._logits[probe.name, dtype]

@@ -43,6 +43,8 @@ class Judged:
     port: Port
     baselines: list[Baseline]
     logits: Mapping[str, Tensor]
+    unreached: frozenset[str] = frozenset()
+    """Fields that take longer inputs than there are to show."""
 
 
 @dataclass
@@ -79,7 +81,7 @@ def look_for_faults(
     if not passed:
         found.diagnosis = _diagnosis(judged, workshop, mutants, step)
         return found
-    bench = Bench(judged.reference, judged.baselines, workshop, step)
+    bench = Bench(judged.reference, judged.baselines, workshop, step, judged.unreached)
     adequacy = found.adequacy = try_mutants(bench, mutants)
     found.observed, found.blind = see_fields(bench, compiled.loaded, adequacy)
     for rescaling in RESCALINGS if adequacy.survived or found.blind else ():
@@ -101,7 +103,8 @@ def look_for_faults(
             if not all(result.passed for result in results):
                 found.diagnosis = _diagnosis(again, workshop, mutants, step)
                 return found
-            _try_survivors(Bench(again.reference, again.baselines, workshop, step), compiled, found, adequacy)
+            bench = Bench(again.reference, again.baselines, workshop, step, judged.unreached)
+            _try_survivors(bench, compiled, found, adequacy)
     return found
 
 

@@ -73,6 +73,11 @@ class GateResult:
         probes_hold = bool(self.probes) and all(probe.passed for probe in self.probes)
         return self.manifest.passed and probes_hold and all(invariant.passed for invariant in self.invariants)
 
+    @property
+    def strictly_passed(self) -> bool:
+        """Whether it passed, and nothing that it can have wrong would have gone unseen."""
+        return self.passed and not self.blind and self.adequacy is not None and not self.adequacy.survived
+
 
 def run_gate(
     compiled: Compiled,
@@ -174,7 +179,7 @@ def _run_probes(
         result.text = text_loss(reference, port, tokens)
     clock.lap("port")
     if catalogue:
-        judged = Judged(reference, port, baselines, logits)
+        judged = Judged(reference, port, baselines, logits, frozenset(one.field for one in blind))
         found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.passed)
         result.probes += found.probes
         result.planned += len(found.probes)

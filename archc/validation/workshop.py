@@ -93,6 +93,13 @@ class Workshop:
             source = _IN_DOUBLE.sub("64", source.replace(".float()", ".double()"))
         return _loaded(source, weights, " and ".join(mutant.name for mutant in mutants), dtype)
 
+    def idle(self, port: GeneratedPort) -> str | None:
+        """Why what a port with a mistake leaves unread changes nothing; None where it may."""
+        unread = [key for key in self._weights if key not in port.model.state_dict()]
+        if unread and not any(self._weights[key].any() for key in unread):
+            return f"what it leaves out is all zeros ({unread[0]})"
+        return None
+
 
 def _nameless(architecture: Architecture) -> Architecture:
     """Without a family, whose storage has no place for some designs: here, weights come by their own names."""
