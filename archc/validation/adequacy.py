@@ -18,6 +18,7 @@ from archc.validation.parity import BOUND, Baseline, judge
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Blind, Probe
 from archc.validation.reference import Reference
+from archc.validation.rescaled import may_show
 from archc.validation.workshop import Mutant, Unmade, Workshop
 
 _EQUAL = 1e-10
@@ -96,11 +97,24 @@ def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = F
         trial = try_one(bench, mutant, port)
         if trial.times_floor > BOUND:
             found.killed.append(trial)
-        elif why := _why_equal(bench, mutant, port, clean):
+        elif not may_show(mutant.fault.field) and (why := _why_equal(bench, mutant, port, clean)):
             found.equivalent.append(Spared(mutant, why))
         else:
             found.survived.append(trial)
     return found
+
+
+def settle(found: Adequacy, *benches: Bench) -> None:
+    """Tells those survivors that compute what the correct port does, on every bench, from those that are missed."""
+    cleans = [Clean(bench.workshop) for bench in benches]
+    for trial in list(found.survived):
+        reasons = []
+        for bench, clean in zip(benches, cleans, strict=True):
+            port = bench.workshop.make(trial.mutant)
+            reasons.append(_why_equal(bench, trial.mutant, port, clean) if isinstance(port, GeneratedPort) else None)
+        if all(reasons):
+            found.survived.remove(trial)
+            found.equivalent.append(Spared(trial.mutant, str(reasons[0])))
 
 
 def see_fields(

@@ -7,6 +7,7 @@ are looked for.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,14 +21,14 @@ from archc.codegen import UngeneratedError, refuse_ungenerated
 from archc.errors import IncompleteError
 from archc.families import family
 from archc.faults.base import Fault
-from archc.validation.adequacy import Adequacy, Bench, see_fields, try_mutants
+from archc.validation.adequacy import Adequacy, Bench, see_fields, settle, try_mutants
 from archc.validation.diagnosis import Diagnosis, diagnose
 from archc.validation.evidence import Case, Side
 from archc.validation.parity import Baseline, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import Blind, derive_probes
 from archc.validation.reference import Reference
-from archc.validation.rescaled import RESCALINGS, write_rescaled
+from archc.validation.rescaled import RESCALINGS, Rescaling, write_rescaled
 from archc.validation.rewritten import refusal
 from archc.validation.workshop import Mutant, Workshop, mutants_of
 
@@ -82,30 +83,49 @@ def look_for_faults(
         found.diagnosis = _diagnosis(judged, workshop, mutants, step)
         return found
     bench = Bench(judged.reference, judged.baselines, workshop, step, judged.unreached)
-    adequacy = found.adequacy = try_mutants(bench, mutants)
-    found.observed, found.blind = see_fields(bench, compiled.loaded, adequacy)
-    for rescaling in RESCALINGS if adequacy.survived or found.blind else ():
-        why = _unable(architecture, folder, port)
-        if why:
-            found.blind.append(Blind(rescaling.name, why))
-            continue
-        with tempfile.TemporaryDirectory() as name:
-            step(f"checkpoint with {rescaling.name}")
+    found.adequacy = try_mutants(bench, mutants)
+    found.observed, found.blind = see_fields(bench, compiled.loaded, found.adequacy)
+    _on_other_weights(bench, compiled, folder, port, open_port, mutants, found)
+    return found
+
+
+def _on_other_weights(
+    bench: Bench,
+    compiled: Compiled,
+    folder: Path,
+    port: Port,
+    open_port: OpenPort,
+    mutants: Sequence[Mutant],
+    found: Faulting,
+) -> None:
+    """The port on rescaled checkpoints, where something has gone unseen; then the mistakes that are none."""
+    architecture, adequacy = compiled.architecture, found.adequacy
+    assert adequacy is not None
+    with contextlib.ExitStack() as stack:
+        benches = [bench]
+        for rescaling in RESCALINGS:
+            if not adequacy.survived and not found.blind:
+                break
+            if why := _unable(architecture, folder, port):
+                found.blind.append(Blind(rescaling.name, why))
+                continue
+            into = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            bench.step(f"checkpoint with {rescaling.name}")
             try:
-                write_rescaled(architecture, folder, Path(name), rescaling)
-                again = _judge_again(architecture, Path(name), open_port, rescaling.name, rescaling.purpose, step)
+                write_rescaled(architecture, folder, into, rescaling)
+                again = _judge_again(architecture, into, open_port, rescaling, bench.step)
             except IncompleteError as error:
                 found.blind.append(Blind(rescaling.name, error.problem))
                 continue
-            workshop = _workshop(architecture, Path(name), again.port)
+            workshop = _workshop(architecture, into, again.port)
             results = [judge(again.reference, one, again.logits[one.probe.name]) for one in again.baselines]
             found.probes += results
             if not all(result.passed for result in results):
-                found.diagnosis = _diagnosis(again, workshop, mutants, step)
-                return found
-            bench = Bench(again.reference, again.baselines, workshop, step, judged.unreached)
-            _try_survivors(bench, compiled, found, adequacy)
-    return found
+                found.diagnosis = _diagnosis(again, workshop, mutants, bench.step)
+                return
+            benches.append(Bench(again.reference, again.baselines, workshop, bench.step, bench.unreached))
+            _try_survivors(benches[-1], compiled, found, adequacy)
+        settle(adequacy, *benches)
 
 
 def _workshop(architecture: Architecture, folder: Path, port: Port) -> Workshop:
@@ -122,7 +142,7 @@ def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
 
 
 def _judge_again(
-    architecture: Architecture, folder: Path, open_port: OpenPort, name: str, purpose: str, step: Callable[[str], None]
+    architecture: Architecture, folder: Path, open_port: OpenPort, rescaling: Rescaling, step: Callable[[str], None]
 ) -> Judged:
     """Reference and port of another checkpoint, on one probe."""
     reference, port = Reference(folder), open_port(architecture, folder)
@@ -130,10 +150,10 @@ def _judge_again(
     derived, _ = derive_probes(architecture, avoid=reference.padding, wall=wall)
     plain = [one for one in derived if one.chunks is None and one.position_ids is None and len(one.input_ids) == 1]
     probe = min(plain, key=lambda one: abs(one.tokens - _RESCALED_TOKENS))
-    probes = [replace(probe, name=name, purpose=purpose)]
+    probes = [replace(probe, name=rescaling.name, purpose=rescaling.purpose)]
     baselines, _ = measure(reference, probes, step)
-    step(f"port: {name}")
-    return Judged(reference, port, baselines, {name: port.logits(probes[0])})
+    step(f"port: {rescaling.name}")
+    return Judged(reference, port, baselines, {rescaling.name: port.logits(probes[0])})
 
 
 def _try_survivors(bench: Bench, compiled: Compiled, found: Faulting, adequacy: Adequacy) -> None:

@@ -21,10 +21,14 @@ from archc.validation.rewritten import rewrite
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """Parameters, by what their names in the generated module match, and the factor that multiplies them."""
+    """Parameters, by what their names in the generated module match, and the factor that multiplies them.
+
+    `shows` are the fields whose mistakes it is made for, by the ends of their paths.
+    """
 
     name: str
     purpose: str
+    shows: tuple[str, ...]
     parameters: re.Pattern[str]
     factor: float
 
@@ -38,16 +42,23 @@ RESCALINGS = (
     Rescaling(
         "small weights",
         "what vanishes beside large activations, such as eps",
+        ("eps",),
         re.compile(r"embedding\.weight$|\.(o|down)(\.weight|\.bias|_bias)?$"),
         2.0**-7,
     ),
     Rescaling(
         "large weights",
         "what bites at large values, such as caps and clamps",
+        ("softcap", "clip", "limit", "limited", "gate_softcap", "up_softcap"),
         re.compile(r"^head\.weight$|\.(q|k|q_up|kv_up|gate|up)(\.weight|\.bias|_bias)?$"),
         2.0**3,
     ),
 )
+
+
+def may_show(field: str) -> bool:
+    """Whether mistakes in a field may show on other weights when they do not on these."""
+    return any(field.endswith(end) for rescaling in RESCALINGS for end in rescaling.shows)
 
 
 def write_rescaled(architecture: Architecture, folder: Path, into: Path, rescaling: Rescaling) -> None:
