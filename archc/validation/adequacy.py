@@ -7,7 +7,7 @@ rounding; else the gate is blind to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -94,10 +94,11 @@ def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = F
         if isinstance(port, Unmade):
             (found.loud if port.loud else found.unmade).append(Spared(mutant, port.why))
             continue
-        trial = try_one(bench, mutant, port)
+        given: dict[str, torch.Tensor] = {}
+        trial = _try_one(bench, mutant, port, given)
         if trial.times_floor > BOUND:
             found.killed.append(trial)
-        elif not may_show(mutant.fault.field) and (why := _why_equal(bench, mutant, port, clean)):
+        elif not may_show(mutant.fault.field) and (why := _why_equal(bench, mutant, port, clean, given)):
             found.equivalent.append(Spared(mutant, why))
         else:
             found.survived.append(trial)
@@ -111,7 +112,8 @@ def settle(found: Adequacy, *benches: Bench) -> None:
         reasons = []
         for bench, clean in zip(benches, cleans, strict=True):
             port = bench.workshop.make(trial.mutant)
-            reasons.append(_why_equal(bench, trial.mutant, port, clean) if isinstance(port, GeneratedPort) else None)
+            assert isinstance(port, GeneratedPort)  # it has been made before
+            reasons.append(_why_equal(bench, trial.mutant, port, clean, {}))
         if all(reasons):
             found.survived.remove(trial)
             found.equivalent.append(Spared(trial.mutant, str(reasons[0])))
@@ -147,12 +149,16 @@ def see_fields(
     return seen, [Blind(field_name, why) for field_name, why in blind.items()]
 
 
-def try_one(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial:
-    """The first probe that kills a mutant, or the one on which it moves logits most; cheap ones come first."""
+def _try_one(bench: Bench, mutant: Mutant, port: GeneratedPort, given: dict[str, torch.Tensor]) -> Trial:
+    """The first probe that kills a mutant, or the one on which it moves logits most; cheap ones come first.
+
+    What the port gives is kept in `given`, by the probe's name.
+    """
     named = mutant.fault.probes
     best = Trial(mutant, "", -1.0)
     for baseline in sorted(bench.baselines, key=lambda one: (one.probe.name not in named, one.probe.input_ids.numel())):
-        result = judge(bench.reference, baseline, port.logits(baseline.probe))
+        given[baseline.probe.name] = logits = port.logits(baseline.probe)
+        result = judge(bench.reference, baseline, logits)
         if result.times_floor > best.times_floor:
             best = Trial(mutant, baseline.probe.name, result.times_floor)
         if best.times_floor > BOUND:
@@ -160,11 +166,13 @@ def try_one(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial:
     return best
 
 
-def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, clean: Clean) -> str | None:
+def _why_equal(
+    bench: Bench, mutant: Mutant, port: GeneratedPort, clean: Clean, given: Mapping[str, torch.Tensor]
+) -> str | None:
     """Why a mutant computes what the correct port does; None where it does not, or nothing says why.
 
-    Logits are compared to the last bit, and where they differ, in 64-bit arithmetic. Where probes cannot reach what
-    a field does, equal logits say nothing.
+    What it has `given` on probes is not worked out again. Logits are compared to the last bit, and where they differ,
+    in 64-bit arithmetic. Where probes cannot reach what a field does, equal logits say nothing.
     """
     reason = bench.workshop.idle(port) or mutant.fault.same_when
     if not reason or mutant.fault.field in bench.unreached:
@@ -172,7 +180,8 @@ def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, clean: Clean) 
     in_double: GeneratedPort | Unmade | None = None
     for baseline in sorted(bench.baselines, key=lambda one: one.probe.input_ids.numel()):
         probe = baseline.probe
-        if torch.equal(port.logits(probe), clean.at(probe, torch.float32)):
+        ours = given[probe.name] if probe.name in given else port.logits(probe)
+        if torch.equal(ours, clean.at(probe, torch.float32)):
             continue
         in_double = in_double or bench.workshop.make(mutant, dtype=torch.float64)
         if isinstance(in_double, Unmade):

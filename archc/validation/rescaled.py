@@ -44,7 +44,7 @@ RESCALINGS = (
         "what vanishes beside large activations, such as eps",
         ("eps",),
         re.compile(r"embedding\.weight$|\.(o|down)(\.weight|\.bias|_bias)?$"),
-        2.0**-7,
+        2.0**-10,
     ),
     Rescaling(
         "large weights",
