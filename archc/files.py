@@ -13,7 +13,7 @@ from typing import NoReturn
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
 
-_HASH_LINE = "# archc-sha256: "
+_XML = '<?xml version="1.0" encoding="UTF-8"?>'
 _MAX_OLD_BYTES = 2**28
 
 
@@ -22,7 +22,12 @@ def stamped(origin: str, body: str) -> str:
 
     `#` begins a comment in the languages that archc writes.
     """
-    return f"# {origin}\n{_HASH_LINE}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    return f"# {origin}\n# {_hash(body)}\n{body}"
+
+
+def stamped_xml(body: str) -> str:
+    """As `stamped`, for the body of an XML document, in UTF-8: the hash is in a comment of its second line."""
+    return f"{_XML}\n<!-- {_hash(body)} -->\n{body}"
 
 
 def write_stamped(text: str, path: Path, *, force: bool = False) -> None:
@@ -34,13 +39,22 @@ def write_stamped(text: str, path: Path, *, force: bool = False) -> None:
     replace_own(path, text.encode(), _unchanged, force=force)
 
 
+def require_stamped(path: Path, *, force: bool = False) -> None:
+    """Refuse what `write_stamped` would refuse, before the work that the text is about."""
+    require_own(path, _unchanged, force=force)
+
+
+def _hash(body: str) -> str:
+    return f"archc-sha256: {hashlib.sha256(body.encode()).hexdigest()}"
+
+
 def _unchanged(content: bytes) -> bool:
     """Whether a file is archc's own, as its hash says. Line ends do not count: version control may convert them."""
     try:
         _, hash_line, body = content.decode().replace("\r\n", "\n").split("\n", 2)
     except ValueError:
         return False
-    return hash_line == _HASH_LINE + hashlib.sha256(body.encode()).hexdigest()
+    return hash_line in {f"# {_hash(body)}", f"<!-- {_hash(body)} -->"}
 
 
 def replace_own(path: Path, content: bytes, is_own: Callable[[bytes], bool], *, force: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archc.cli.options import json_option
-from archc.cli.output import emit_json, print_diagnostics, print_notes
+from archc.cli.output import emit_json, emit_sarif, print_diagnostics, print_notes, require_json_target
 from archc.errors import ArchcError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Warnings and notes are advice about the design, and leave the exit code 0.
 Examples:
   archc check my-model.yaml
   archc check specs/*.yaml --json
+  archc check specs/*.yaml --sarif specs.sarif
 """
 
 
@@ -53,14 +54,21 @@ class Checked:
 
 @click.command("check", help=HELP)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
+@click.option("--sarif", metavar="FILE", help="Write what is found as SARIF, each at its line.")
 @json_option
-def command(specs: tuple[str, ...], json_target: str | None, force: bool) -> int:
+def command(specs: tuple[str, ...], sarif: str | None, json_target: str | None, force: bool) -> int:
     """Check every spec, whatever the others hold; the exit code is that of the worst."""
+    require_json_target(sarif, force=force)
     checked = [check(target) for target in specs]
     code = max(one.exit_code for one in checked)
     if json_target is not None:
         document = {"passed": code == 0, "specs": [one.as_json() for one in checked]}
         emit_json(document, json_target, force=force)
+    if sarif is not None:
+        from archc.render.sarif import check_sarif
+
+        found = ((one.target, one.diagnostics) for one in checked)
+        emit_sarif(check_sarif(found, (one.problem for one in checked if one.problem)), sarif, force=force)
     if json_target != "-":
         _print(checked)
     return code

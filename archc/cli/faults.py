@@ -36,7 +36,7 @@ def command(
     """Print or write the table; 0 if the gate would see every mistake, 1 if not."""
     from archc.architecture import compile_spec
     from archc.cli.progress import progress_bar
-    from archc.cli.validate import checkpoint_of
+    from archc.cli.weights import weights_folder
     from archc.faults.catalogue import CATALOGUE
     from archc.render.sensitivity import print_sensitivity, sensitivity_document
     from archc.validation.validator import find_validator
@@ -45,7 +45,7 @@ def command(
     validator = find_validator(target)
     compiled = compile_spec(validator.spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    folder = checkpoint_of(validator, weights)
+    folder = weights_folder(validator, weights)
     try:
         from archc.validation.sensitivity import sensitivity
     except ModuleNotFoundError as error:

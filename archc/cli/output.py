@@ -1,7 +1,8 @@
 """Where results go: standard output, or files that are written whole or not at all.
 
 A file that exists is replaced only if archc wrote it and nobody changed it since. A JSON document says so itself, in
-its last key: `generated` holds the version of archc and a hash of everything else.
+its last key: `generated` holds the version of archc and a hash of everything else. (Where a format has no room for keys
+of its own, as SARIF, it is in the document's `properties`.)
 """
 
 from __future__ import annotations
@@ -31,10 +32,22 @@ def emit_json(document: Mapping[str, object], target: str, *, force: bool = Fals
     if target == STDOUT:
         click.echo(_text(document).encode(), nl=False)
         return
+    _replace({**document, MARK: _mark(document)}, target, force)
+
+
+def emit_sarif(log: Mapping[str, object], target: str, *, force: bool = False) -> None:
+    """Write a SARIF log to a file, as `emit_json` does; the format has no room for keys but in `properties`."""
+    _replace({**log, "properties": {MARK: _mark(log)}}, target, force)
+
+
+def _replace(document: Mapping[str, object], target: str, force: bool) -> None:
     from archc.files import replace_own
 
-    marked = {**document, MARK: {"by": f"archc {__version__}", "sha256": _digest(document)}}
-    replace_own(Path(target), _text(marked).encode(), _is_own, force=force)
+    replace_own(Path(target), _text(document).encode(), is_own, force=force)
+
+
+def _mark(document: Mapping[str, object]) -> dict[str, str]:
+    return {"by": f"archc {__version__}", "sha256": _digest(document)}
 
 
 def require_json_target(target: str | None, *, force: bool = False) -> None:
@@ -42,7 +55,7 @@ def require_json_target(target: str | None, *, force: bool = False) -> None:
     if target not in {None, STDOUT}:
         from archc.files import require_own
 
-        require_own(Path(str(target)), _is_own, force=force)
+        require_own(Path(str(target)), is_own, force=force)
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
@@ -77,7 +90,7 @@ def _digest(document: Mapping[str, object]) -> str:
     return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _is_own(content: bytes) -> bool:
+def is_own(content: bytes) -> bool:
     """Whether archc wrote this document and nobody changed it since."""
     try:
         document = json.loads(content)
@@ -86,4 +99,7 @@ def _is_own(content: bytes) -> bool:
     if not isinstance(document, dict):
         return False
     mark = document.pop(MARK, None)
+    properties = document.get("properties")
+    if isinstance(properties, dict) and properties.keys() == {MARK}:
+        mark = document.pop("properties")[MARK]
     return isinstance(mark, dict) and mark.get("sha256") == _digest(document)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archc.cli.options import json_option, set_option
-from archc.cli.output import emit_json, print_diagnostics, require_json_target
-from archc.errors import IncompleteError, UsageError
+from archc.cli.options import set_option
+from archc.cli.output import print_diagnostics
+from archc.cli.reports import Reports, report_options
+from archc.cli.weights import weights_folder
+from archc.errors import IncompleteError
 
 if TYPE_CHECKING:
     from archc.architecture import Compiled
@@ -25,7 +27,7 @@ Examples:
   archc validate checkpoint/
   archc validate smollm2-135m --set position.pairing=interleaved
   archc validate my-model.yaml --weights checkpoint/ --port my_port.py:load
-  archc validate my-model.yaml --weights checkpoint/ --strict --json verdict.json
+  archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
 --port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
@@ -41,49 +43,29 @@ mistake, or the two, that behave exactly so.
 @click.argument("target", metavar="TARGET")
 @click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
 @click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
-@click.option("--strict", is_flag=True, help="Exit 1 also where a mistake would go unseen: a blind field, a survivor.")
 @set_option
-@json_option
-def command(
-    target: str,
-    weights: str | None,
-    port: str | None,
-    strict: bool,
-    overrides: tuple[str, ...],
-    json_target: str | None,
-    force: bool,
-) -> int:
+@report_options
+def command(target: str, weights: str | None, port: str | None, overrides: tuple[str, ...], reports: Reports) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
+    from archc.render.findings import holds
     from archc.render.validation import gate_document, print_verdict
     from archc.validation.validator import find_validator
 
-    require_json_target(json_target, force=force)
-    validator = find_validator(target)
-    compiled = compile_spec(validator.spec, overrides)
-    print_diagnostics(compiled.diagnostics)
-    if port is None:
-        refuse_ungenerated(compiled.architecture)
-    result = _run(validator, compiled, checkpoint_of(validator, weights), port)
-    if json_target is not None:
-        emit_json(gate_document(result), json_target, force=force)
-    if json_target != "-":
-        print_verdict(result, strict=strict)
-    return 0 if (result.strictly_passed if strict else result.passed) else 1
-
-
-def checkpoint_of(validator: Validator, weights: str | None) -> Path:
-    """The checkpoint folder to use. Raises UsageError where none is named, IncompleteError where it is not there."""
-    if weights is not None:
-        return Path(weights)
-    if validator.weights is None:
-        raise UsageError(f"{validator.name} names no weights", "add --weights DIR, a Hugging Face checkpoint folder")
-    if validator.package is not None and not validator.weights.exists():
-        raise IncompleteError(
-            f"the weights of {validator.name} are not here yet", f"run `archc fetch {validator.name}`"
-        )
-    return validator.weights
+    with reports.about(target):
+        validator = find_validator(target)
+        compiled = compile_spec(validator.spec, overrides)
+        print_diagnostics(compiled.diagnostics)
+        if port is None:
+            refuse_ungenerated(compiled.architecture)
+        folder = weights_folder(validator, weights)
+        result = _run(validator, compiled, folder, port)
+    if reports.json != "-":
+        print_verdict(result, strict=reports.strict)
+    document = gate_document(result)
+    reports.write(document, compiled, folder, port)
+    return 0 if holds(document, strict=reports.strict) else 1
 
 
 def _run(validator: Validator, compiled: Compiled, folder: Path, port: str | None) -> GateResult:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import platform
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from archc.render.terminal import console
+from archc.render.terminal import PLAIN_WIDTH, console
 from archc.spec.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -25,10 +26,15 @@ _LISTED = 6
 
 def gate_document(result: GateResult) -> dict[str, object]:
     """The validation JSON. Numbers that are not finite become null, which JSON has no other word for."""
+    from archc.validation.parity import BOUND
+
     manifest = result.manifest
     return {
         "passed": result.passed,
         "passed_strictly": result.strictly_passed,
+        "verdict": _reason(result, BOUND),
+        "verdict_strictly": _unseen(result) if result.passed and not result.strictly_passed else _reason(result, BOUND),
+        "bound": BOUND,
         "reference": {"kind": "transformers", "version": result.reference_version or None, "dtype": "float32"},
         "port": {"kind": result.port_kind or None, "name": result.port_name or None},
         "spec": {"name": result.spec_name, "sha256": result.spec_sha256},
@@ -269,7 +275,8 @@ def _print_notes(result: GateResult, out: Console) -> None:
     if notes:
         out.print("")
     for note in notes:
-        out.print(f"  {note}")
+        for line in wrap(note, PLAIN_WIDTH - 2, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
+            out.print(f"  {line}")
 
 
 def _diagnosis_notes(diagnosis: Diagnosis) -> list[str]:

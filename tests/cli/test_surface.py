@@ -11,7 +11,7 @@ from tests.cli.runner import archc
 # Command → its operands, then its options. Adding is fine; nothing here may go or change its meaning.
 SURFACE = {
     "list": ["[FAMILY]...", "--families", "--json", "--force"],
-    "check": ["SPEC...", "--json", "--force"],
+    "check": ["SPEC...", "--sarif", "--json", "--force"],
     "explain": ["CODE|FIELD", "--json", "--force"],
     "schema": [],
     "report": [
@@ -40,7 +40,19 @@ SURFACE = {
     "diff": ["A", "B", "--json", "--force"],
     "import": ["SRC", "-o", "--output", "--explain", "--json", "--force"],
     "generate": ["SPEC", "--set", "-o", "--output", "--force"],
-    "validate": ["TARGET", "--weights", "--port", "--set", "--json", "--force"],
+    "validate": [
+        "TARGET",
+        "--weights",
+        "--port",
+        "--set",
+        "--strict",
+        "--junit",
+        "--sarif",
+        "--certificate",
+        "--json",
+        "--force",
+    ],
+    "certificate": ["FILE", "--weights"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
     "fetch": ["NAME"],
 }

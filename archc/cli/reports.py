@@ -1,0 +1,132 @@
+"""The files that `archc validate` writes besides its verdict, for continuous integration."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archc.cli.options import AnyFunction, json_option
+from archc.cli.output import emit_json, emit_sarif, require_json_target
+from archc.errors import ArchcError
+
+if TYPE_CHECKING:
+    from archc.architecture import Compiled
+    from archc.checkpoints.hashes import FileHash
+    from archc.render.findings import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Where each report goes, None for those that nobody asked for; `force` and `strict` as the options say."""
+
+    json: str | None
+    junit: str | None
+    sarif: str | None
+    certificate: str | None
+    force: bool
+    strict: bool
+
+    @contextmanager
+    def about(self, target: str) -> Iterator[None]:
+        """Refuses files that may not be replaced, before the work that they are to hold; then says if that is stopped.
+
+        Where a run has no verdict, its reports say why, so that none of an earlier run is taken for this one's. A
+        certificate states what it was made of, and is left as it is.
+        """
+        for document in (self.json, self.sarif, self.certificate):
+            require_json_target(document, force=self.force)
+        if self.junit is not None:
+            from archc.files import require_stamped
+
+            require_stamped(Path(self.junit), force=self.force)
+        try:
+            yield
+        except ArchcError as error:
+            with suppress(ArchcError):  # what stopped the run matters more
+                self._write_error(target, error)
+            raise
+
+    def write(self, document: Document, compiled: Compiled, folder: Path, port: str | None) -> None:
+        """Write what was asked for about a run with a verdict."""
+        if self.json is not None:
+            emit_json(document, self.json, force=self.force)
+        if self.junit is not None:
+            from archc.render.junit import gate_junit
+
+            self._write_junit(gate_junit(document, strict=self.strict))
+        if self.sarif is not None:
+            from archc.render.sarif import gate_sarif
+
+            emit_sarif(gate_sarif(document, compiled, strict=self.strict), self.sarif, force=self.force)
+        if self.certificate is not None:
+            from archc.render.certificate import certificate
+
+            weights, code = hash_checkpoint(folder), _hash_code(port)
+            emit_json(certificate(document, weights, code, strict=self.strict), self.certificate, force=self.force)
+
+    def _write_error(self, target: str, error: ArchcError) -> None:
+        if self.junit is not None:
+            from archc.render.junit import error_junit
+
+            self._write_junit(error_junit(target, error))
+        if self.sarif is not None:
+            from archc.render.sarif import error_sarif
+
+            emit_sarif(error_sarif(target, error), self.sarif, force=self.force)
+
+    def _write_junit(self, body: str) -> None:
+        from archc.files import stamped_xml, write_stamped
+
+        write_stamped(stamped_xml(body), Path(str(self.junit)), force=self.force)
+
+
+def report_options(function: AnyFunction) -> AnyFunction:
+    """Add `--strict`, `--junit`, `--sarif`, `--certificate`, `--json` and `--force`, passed together as `reports`."""
+
+    @functools.wraps(function)
+    def bundled(
+        *,
+        json_target: str | None,
+        junit: str | None,
+        sarif: str | None,
+        certificate: str | None,
+        force: bool,
+        strict: bool,
+        **others: Any,
+    ) -> Any:
+        return function(reports=Reports(json_target, junit, sarif, certificate, force, strict), **others)
+
+    bundled = json_option(bundled)
+    for option in (
+        click.option("--certificate", metavar="FILE", help="Write a certificate: hashes, versions, figures."),
+        click.option("--sarif", metavar="FILE", help="Write findings as SARIF, each at its line of the spec."),
+        click.option("--junit", metavar="FILE", help="Write JUnit XML: a case for everything that was asked."),
+        click.option("--strict", is_flag=True, help="Exit 1 also where a mistake would go unseen."),
+    ):
+        bundled = option(bundled)
+    return bundled  # type: ignore[return-value]
+
+
+def hash_checkpoint(folder: Path) -> list[FileHash]:
+    """The hashes of a checkpoint's files, with a progress bar."""
+    from archc.checkpoints.hashes import checkpoint_files, hash_files
+    from archc.cli.progress import progress_bar
+
+    files = checkpoint_files(folder)
+    with progress_bar() as progress:
+        task = progress.add_task("hashing the weights", total=sum(file.stat().st_size for file in files))
+        return hash_files(files, lambda count: progress.advance(task, count))
+
+
+def _hash_code(port: str | None) -> FileHash | None:
+    """The hash of the file that a port's code is in; None where it is no file of its own."""
+    from archc.checkpoints.hashes import hash_files
+
+    code = Path((port or "").rpartition(":")[0])
+    return hash_files([code])[0] if code.suffix == ".py" else None

@@ -1,0 +1,145 @@
+"""Validation JSON made by hand, with every key that a report may read."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+_PASSING: dict[str, Any] = {
+    "passed": True,
+    "passed_strictly": False,
+    "verdict": "at most 0.85 times the noise floor on every probe; the bound is 8",
+    "verdict_strictly": "every probe holds, but 1 mistake would go unseen and 1 thing not seen (--strict)",
+    "bound": 8.0,
+    "reference": {"kind": "transformers", "version": "transformers 5.24.0", "dtype": "float32"},
+    "port": {"kind": "python", "name": "/home/someone/port.py:load"},
+    "spec": {"name": "tiny", "sha256": "ab" * 32},
+    "probes": [
+        {
+            "name": name,
+            "purpose": "heads, positions, norms and activations",
+            "tokens": tokens,
+            "floor": {"max_abs": 3.1e-05, "rms": 2.6e-06},
+            "deviation": {"max_abs": 2.3e-05, "rms": 2.0e-06, "kl": 0.0, "top1": 1.0},
+            "times_floor": 0.85,
+            "passed": True,
+            "flips": 0,
+        }
+        for name, tokens in (("8 tokens", 8), ("64 tokens", 64))
+    ],
+    "first_divergence": None,
+    "divergence_note": None,
+    "fields": {
+        "observed": ["attention.heads", "position.pairing"],
+        "blind": [{"field": "norm.eps", "why": "below the last digit on these weights"}],
+    },
+    "faults": {
+        "applicable": 12,
+        "killed": 10,
+        "loud": 1,
+        "equivalent": [{"fault": "attention.grouping", "why": "one query head for every key/value head"}],
+        "survived": [
+            {"fault": "position.base = 10000", "field": "position.base", "probe": "64 tokens", "times_floor": 2.5}
+        ],
+        "score": 10 / 11,
+    },
+    "diagnosis": [],
+    "diagnosis_note": None,
+    "static": {"differences": []},
+    "invariants": [
+        {"name": "causality", "passed": True, "figure": 0.0, "unit": "times the floor", "detail": ""},
+        {"name": "cache size", "passed": True, "figure": 0.0, "unit": "cached numbers", "detail": "6 declared"},
+    ],
+    "manifest": {"missing": [], "unexpected": [], "wrong_shape": [], "unread": ["lm_head.weight"]},
+    "seconds": {"load": 2.5, "reference": 1.25, "port": 0.25, "total": 4.0},
+    "peak_memory_bytes": 446111744,
+}
+
+
+def passing() -> dict[str, Any]:
+    """A port that holds, of a gate that does not see everything."""
+    return deepcopy(_PASSING)
+
+
+def flawless() -> dict[str, Any]:
+    """A port that holds, of a gate that sees everything."""
+    document = passing()
+    document |= {"passed_strictly": True, "verdict_strictly": document["verdict"]}
+    document["fields"]["blind"] = document["faults"]["survived"] = []
+    return document
+
+
+def failing() -> dict[str, Any]:
+    """A port with interleaved pairing in two layers: its deviation is not even finite on the longer probe."""
+    document = passing()
+    document |= {
+        "passed": False,
+        "verdict": "1 of 2 probes beyond 8 times the noise floor, by up to ∞ times; broken: cache size",
+        "verdict_strictly": "1 of 2 probes beyond 8 times the noise floor, by up to ∞ times; broken: cache size",
+        "first_divergence": {"layer": 1, "point": "layers.1.out", "times_floor": 143.2},
+        "diagnosis": [
+            {
+                "fault": "position.pairing",
+                "field": "position.pairing",
+                "declared": "half",
+                "behaves_as": "interleaved",
+                "layers": [1, 2],
+                "times_floor": 0.6,
+                "explains": "position.pairing = interleaved (declared: half), on layers 1, 2 only",
+                "of": "port",
+                "together_with": [],
+                "mend": "rotate the pairs (i, i + d/2)",
+            },
+            {
+                "fault": "position.base",
+                "field": "position.base",
+                "declared": "5300",
+                "behaves_as": "10000",
+                "layers": None,
+                "times_floor": 4.2,
+                "explains": "position.base = 10000 (declared: 5300)",
+                "of": "port",
+                "together_with": [],
+                "mend": "take the base from the config",
+            },
+        ],
+    }
+    document["probes"][1] |= {
+        "deviation": {"max_abs": None, "rms": None, "kl": None, "top1": 0.5},
+        "times_floor": None,
+        "passed": False,
+    }
+    document["invariants"][1] |= {"passed": False, "figure": 192.0, "detail": "1,344 declared, 1,152 in the reference"}
+    document["static"] = {
+        "differences": [{"field": "norm.eps", "layers": None, "declared": 1e-05, "config": 1e-06, "stated": True}]
+    }
+    return document
+
+
+def unloadable() -> dict[str, Any]:
+    """A checkpoint that does not hold what the spec declares, so that nothing was run."""
+    document = passing()
+    shapes = [
+        {"name": f"model.layers.{n}.self_attn.k_proj.weight", "declared": [48, 72], "stored": [32, 72]}
+        for n in range(3)
+    ]
+    document |= {
+        "passed": False,
+        "verdict": "the checkpoint does not hold what the spec declares; nothing was run",
+        "verdict_strictly": "the checkpoint does not hold what the spec declares; nothing was run",
+        "reference": {"kind": "transformers", "version": None, "dtype": "float32"},
+        "port": {"kind": None, "name": None},
+        "probes": [],
+        "invariants": [],
+        "fields": {"observed": None, "blind": []},
+        "faults": None,
+        "static": None,
+        "manifest": {
+            "missing": ["model.layers.0.self_attn.q_proj.bias", "model.layers.1.self_attn.q_proj.bias"],
+            "unexpected": ["model.extra.weight"],
+            "wrong_shape": shapes,
+            "unread": [],
+        },
+        "seconds": {"total": 0.1},
+    }
+    return document
