@@ -13,16 +13,28 @@ from typing import NoReturn
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
 
-_HASH_LINE = "# archc-sha256: "
+_HASH_MARK = "archc-sha256: "
+_COMMENTS = (("# ", ""), ("<!-- ", " -->"))
+"""How the kinds of text that archc writes begin and end a comment: YAML and Python, and SVG."""
 _MAX_OLD_BYTES = 2**28
 
 
-def stamped(origin: str, body: str) -> str:
+def stamped(origin: str, body: str, comment: tuple[str, str] = _COMMENTS[0]) -> str:
     """A text that says in its first line where it comes from, and in its second carries a hash of the rest.
 
-    `#` begins a comment in the languages that archc writes.
+    `comment` is what begins and ends a comment in its language.
     """
-    return f"# {origin}\n{_HASH_LINE}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    begin, end = comment
+    return f"{begin}{origin}{end}\n{begin}{_hash_of(body)}{end}\n{body}"
+
+
+def _hash_of(body: str) -> str:
+    return _HASH_MARK + hashlib.sha256(body.encode()).hexdigest()
+
+
+def require_stamped(path: Path, *, force: bool = False) -> None:
+    """Refuse what `write_stamped` would refuse, before the work that the text is about."""
+    require_own(path, _unchanged, force=force)
 
 
 def write_stamped(text: str, path: Path, *, force: bool = False) -> None:
@@ -40,7 +52,7 @@ def _unchanged(content: bytes) -> bool:
         _, hash_line, body = content.decode().replace("\r\n", "\n").split("\n", 2)
     except ValueError:
         return False
-    return hash_line == _HASH_LINE + hashlib.sha256(body.encode()).hexdigest()
+    return hash_line in {f"{begin}{_hash_of(body)}{end}" for begin, end in _COMMENTS}
 
 
 def replace_own(path: Path, content: bytes, is_own: Callable[[bytes], bool], *, force: bool = False) -> None:

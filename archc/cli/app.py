@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
+    "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""

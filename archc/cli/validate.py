@@ -55,7 +55,7 @@ def command(
     print_diagnostics(compiled.diagnostics)
     if port is None:
         refuse_ungenerated(compiled.architecture)
-    result = _run(validator, compiled, _folder(validator, weights), port)
+    result = _run(validator, compiled, checkpoint_of(validator, weights), port)
     if json_target is not None:
         emit_json(gate_document(result), json_target, force=force)
     if json_target != "-":
@@ -63,7 +63,8 @@ def command(
     return 0 if result.passed else 1
 
 
-def _folder(validator: Validator, weights: str | None) -> Path:
+def checkpoint_of(validator: Validator, weights: str | None) -> Path:
+    """The checkpoint folder: `--weights`, or what the validator names."""
     if weights is not None:
         return Path(weights)
     if validator.weights is None:

@@ -41,6 +41,7 @@ SURFACE = {
     "import": ["SRC", "-o", "--output", "--explain", "--json", "--force"],
     "generate": ["SPEC", "--set", "-o", "--output", "--force"],
     "validate": ["TARGET", "--weights", "--port", "--set", "--json", "--force"],
+    "lengths": ["TARGET", "--weights", "--text", "--max", "--port", "--set", "--plot", "--json", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
     "fetch": ["NAME"],
 }
