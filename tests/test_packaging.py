@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 DATA = {
     "specs": ("specs", "*.yaml"),
     "templates": ("templates", "*.j2"),
-    "validators": ("validators", "*.yaml"),
+    "validators": ("validators", "*.*"),  # weights and texts too
     "docs/codes": ("codes", "*.md"),
 }
 

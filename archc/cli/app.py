@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
     "faults": ("archc.cli.faults", "What each mistake of a port would cost, and whether the gate sees it."),
     "certificate": ("archc.cli.certificate", "Whether a certificate holds, and weights are those of it."),
+    "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -59,11 +60,20 @@ class GeneratedPort:
 
     def logits(self, probe: Probe) -> Tensor:
         """Logits [batch, tokens, vocab] of a probe."""
+        return torch.cat(list(self.stream(probe)), dim=1)
+
+    def stream(self, probe: Probe) -> Iterator[Tensor]:
+        """Logits of a probe piece by piece, [batch, n, vocab] each."""
+        if probe.chunks is None:
+            yield self._call(probe.input_ids, probe.position_ids, probe.attention_mask)
+            return
+        cache = self.model.new_cache(len(probe.input_ids), sum(probe.chunks))
+        for piece in probe.pieces():
+            yield self._call(piece, cache=cache)
+
+    def _call(self, *inputs: Tensor | None, **more: Any) -> Tensor:
         with torch.no_grad():
-            if probe.chunks is None:
-                return self.model(probe.input_ids, probe.position_ids, probe.attention_mask)  # type: ignore[no-any-return]
-            cache = self.model.new_cache(len(probe.input_ids), sum(probe.chunks))
-            return torch.cat([self.model(piece, cache=cache) for piece in probe.pieces()], dim=1)
+            return self.model(*inputs, **more)  # type: ignore[no-any-return]
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
         """Activations at the points that `Reference.points` gives.

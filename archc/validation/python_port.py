@@ -68,15 +68,20 @@ class PythonPort:
         return self._signature.refusal(probe)
 
     def logits(self, probe: Probe) -> Tensor:
-        """Logits [batch, tokens, vocab] of a probe, in fp32.
+        """Logits [batch, tokens, vocab] of a probe, in fp32."""
+        return torch.cat(list(self.stream(probe)), dim=1)
+
+    def stream(self, probe: Probe) -> Iterator[Tensor]:
+        """Logits of a probe piece by piece, [batch, n, vocab] each, in fp32.
 
         A prompt of one token goes before, so that nothing is left of earlier probes: some rotary tables of transformers
         remember the longest input so far, until a short one comes by.
         """
         self._call(torch.zeros_like(probe.input_ids[:1, :1]), {})
         if probe.chunks is None:
-            return self._logits(self._call(probe.input_ids, self._signature.inputs(probe)), probe)
-        cache, pieces = self._signature.cache, []
+            yield self._logits(self._call(probe.input_ids, self._signature.inputs(probe)), probe)
+            return
+        cache = self._signature.cache
         assert cache is not None  # asked before, by `refusal`
         state = self._new_cache(len(probe.input_ids), sum(probe.chunks)) if self._new_cache else None
         for piece in probe.pieces():
@@ -85,8 +90,7 @@ class PythonPort:
                 more["use_cache"] = True
             output = self._call(piece, more)
             state = getattr(output, cache, state)
-            pieces.append(self._logits(output, probe))
-        return torch.cat(pieces, dim=1)
+            yield self._logits(output, probe)
 
     def points(self, probe: Probe) -> dict[str, Tensor] | None:
         """Activations at the canonical points of a transformers model; None of anything else."""

@@ -144,18 +144,29 @@ class Reference:
         if probe.chunks is None or self.steps_are_whole:
             out = self._run(probe, watch)
             return Run(out.logits, watch.choices())
+        logits = torch.cat(list(self._decode(probe, watch)), dim=1)
+        return Run(logits, watch.choices())
+
+    def stream(self, probe: Probe) -> Iterator[Tensor]:
+        """Logits of a probe piece by piece, [batch, n, vocab] each, so that those of a long input need not be held."""
+        self._forget()
+        if probe.chunks is None or self.steps_are_whole:
+            yield self._run(probe, Watch()).logits
+        else:
+            yield from self._decode(probe, Watch())
+
+    def _decode(self, probe: Probe, watch: Watch) -> Iterator[Tensor]:
         cache = self._signature.cache
         assert cache is not None  # asked before, by `refusal`
-        state, pieces, start = None, [], 0
+        state, start = None, 0
         for piece in probe.pieces():
             more: dict[str, Any] = {} if state is None else {cache: state}
             watch.begin(start, *piece.shape)
             with watch:
                 out = self._forward(input_ids=piece, use_cache=True, **more)
             state = getattr(out, cache)
-            pieces.append(out.logits)
             start += piece.shape[1]
-        return Run(torch.cat(pieces, dim=1), watch.choices())
+            yield out.logits
 
     def points(self, probe: Probe, pinned: Choices | None = None) -> dict[str, Tensor]:
         """Activations at the canonical points, as `calling.points_of` reads them off transformers' output."""
@@ -205,18 +216,18 @@ class Reference:
         return IncompleteError(f"transformers cannot {deed} {self._folder}: {reason[0][:200]}", "check its config.json")
 
     @contextlib.contextmanager
-    def nudged(self, seed: int) -> Iterator[None]:
-        """Every weight and table moved by one unit in the last place, up or down at random; restored afterwards."""
-        self._nudge(seed, 1)
+    def nudged(self, seed: int, units: int = 1) -> Iterator[None]:
+        """Every weight and table moved by `units` in the last place, up or down at random; restored afterwards."""
+        self._nudge(seed, units)
         try:
             yield
         finally:
-            self._nudge(seed, -1)
+            self._nudge(seed, -units)
 
-    def _nudge(self, seed: int, direction: int) -> None:
+    def _nudge(self, seed: int, units: int) -> None:
         """Moves weights and tables, but for masks, which no arithmetic rounds."""
         tables = (buffer for name, buffer in self.model.named_buffers() if name not in self._masks)
-        nudge((*self.model.parameters(), *tables), seed, direction)
+        nudge((*self.model.parameters(), *tables), seed, units)
 
     @contextlib.contextmanager
     def fused_attention(self) -> Iterator[None]:
@@ -247,13 +258,13 @@ def _put_back_padding(model: nn.Module, folder: Path) -> None:
                 module.weight[row] = file.get_slice(held.name)[row : row + 1][0]
 
 
-def nudge(tensors: Iterable[Tensor], seed: int, direction: int) -> None:
-    """Adds ±direction to the bits of every floating number but zeros, whose neighbours have another sign.
+def nudge(tensors: Iterable[Tensor], seed: int, units: int) -> None:
+    """Adds ±units to the bits of every floating number but zeros, whose neighbours have another sign.
 
     The random signs repeat after a prime number of elements, which no row length divides.
     """
     generator = torch.Generator().manual_seed(seed)
-    signs = torch.randint(0, 2, (_SIGNS,), generator=generator, dtype=torch.int8).mul_(2).sub_(1).mul_(direction)
+    signs = torch.randint(0, 2, (_SIGNS,), generator=generator, dtype=torch.int8).mul_(2).sub_(1).mul_(units)
     whole = {4: torch.int32, 2: torch.int16, 8: torch.int64}
     with torch.no_grad():
         for tensor in tensors:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 import torch
@@ -38,19 +39,45 @@ class TextLoss:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The first tokens of a text: its name, its hash and their ids."""
+    """The tokens of a text: its name, its hash and their ids; `opening` of them stand at the start of any text."""
 
     name: str
     sha256: str
     ids: tuple[int, ...]
+    opening: int
+
+    def first(self, count: int) -> Tokens:
+        """No more than the first `count`."""
+        return replace(self, ids=self.ids[:count])
+
+    def passages(self, length: int, most: int) -> list[tuple[int, ...]]:
+        """Up to `most` passages of `length` tokens one after the other, each with what opens a text."""
+        opening, body = self.ids[: self.opening], self.ids[self.opening :]
+        step = length - self.opening
+        starts = range(0, max(len(body) - step + 1, 0), step)[:most] if step > 0 else ()
+        return [(*opening, *body[start : start + step]) for start in starts]
 
 
 def read_tokens(architecture: Architecture, folder: Path, text: Path) -> Tokens | None:
     """The first tokens of a text file, by the tokenizer of a checkpoint; None where the checkpoint has none.
 
-    At most TOKENS, and no more than there are learned positions. Raises IncompleteError where the file cannot be
-    read as UTF-8 or is too short to predict anything in, and where the tokenizer is damaged or belongs to a model with
-    more tokens.
+    At most TOKENS, and no more than the model is meant for. Raises IncompleteError where the file is too short to
+    predict anything in, and what `read_text` does.
+    """
+    limit = min(TOKENS, architecture.context, architecture.embedding.positions or TOKENS)
+    tokens = read_text(architecture, folder, text)
+    if tokens is None:
+        return None
+    if len(tokens.ids) < 2 <= limit:
+        raise IncompleteError(f"{text} is too short: it has no token to predict", "name a longer text")
+    return tokens.first(limit) if limit > 1 else None
+
+
+def read_text(architecture: Architecture, folder: Path, text: Path) -> Tokens | None:
+    """All tokens of a text file, by the tokenizer of a checkpoint; None where the checkpoint has none.
+
+    Raises IncompleteError where the file cannot be read as UTF-8, and where the tokenizer is damaged or belongs to a
+    model with more tokens.
     """
     tokenizer = folder / "tokenizer.json"
     if not tokenizer.is_file():
@@ -61,16 +88,13 @@ def read_tokens(architecture: Architecture, folder: Path, text: Path) -> Tokens 
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"byte {error.start} is not UTF-8"
         raise IncompleteError(f"cannot read the text {text}: {reason}", "name a UTF-8 text file") from error
-    limit = min(TOKENS, architecture.embedding.positions or TOKENS)
-    ids = tuple(_encode(tokenizer, decoded)[:limit])
-    if len(ids) < 2 <= limit:
-        raise IncompleteError(f"{text} is too short: it has no token to predict", "name a longer text")
+    ids, opening = _encode(tokenizer, decoded)
     if beyond := [token for token in ids if token >= architecture.vocab_size]:
         raise IncompleteError(
             f"{tokenizer} makes a token {beyond[0]}, and the vocabulary has {architecture.vocab_size}",
             "use the checkpoint's own tokenizer",
         )
-    return Tokens(text.name, hashlib.sha256(raw).hexdigest(), ids) if limit > 1 else None
+    return Tokens(text.name, hashlib.sha256(raw).hexdigest(), ids, opening)
 
 
 def text_loss(reference: Reference, port: Port, tokens: Tokens) -> TextLoss:
@@ -80,11 +104,14 @@ def text_loss(reference: Reference, port: Port, tokens: Tokens) -> TextLoss:
     return TextLoss(tokens.name, tokens.sha256, probe.tokens, *losses)
 
 
-def _encode(tokenizer: Path, text: str) -> list[int]:
+def _encode(tokenizer: Path, text: str) -> tuple[tuple[int, ...], int]:
+    """The ids of a text, and how many special tokens the tokenizer puts before it."""
     from tokenizers import Tokenizer
 
     try:
-        return list(Tokenizer.from_file(str(tokenizer)).encode(text).ids)
+        found = Tokenizer.from_file(str(tokenizer)).encode(text)
+        opening = sum(1 for _ in takewhile(bool, found.special_tokens_mask))
+        return tuple(found.ids), opening
     except Exception as error:  # tokenizers raises plain Exception for any damage
         raise IncompleteError(f"cannot read {tokenizer}: {error}", "fetch the checkpoint again") from error
 

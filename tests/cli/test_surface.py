@@ -53,6 +53,8 @@ SURFACE = {
         "--force",
     ],
     "certificate": ["FILE", "--weights"],
+    "faults": ["TARGET", "--weights", "--text", "--set", "--json", "--force"],
+    "lengths": ["TARGET", "--weights", "--text", "--max", "--port", "--set", "--plot", "--json", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
     "fetch": ["NAME"],
 }

@@ -106,7 +106,8 @@ def total(architecture: Architecture) -> int:
 
 
 def test_every_spec_with_a_family_has_a_published_config() -> None:
-    assert [name for name in shipped_names() if compile_spec(name).architecture.family] == NAMES
+    """But for the model that archc trained itself."""
+    assert [name for name in shipped_names() if compile_spec(name).architecture.family and name != "tiny"] == NAMES
 
 
 def test_specs_of_at_least_sixty_published_models() -> None:
