@@ -24,7 +24,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
-    "faults": ("archc.cli.faults", "What each mistake of a port would cost, and whether the gate sees it."),
+    "faults": ("archc.cli.faults", "What each mistake would cost, and whether the gate sees it."),
+    "trace": ("archc.cli.trace", "Record what the reference computes, for ports elsewhere."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""

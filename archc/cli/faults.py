@@ -16,7 +16,7 @@ HELP = """What each mistake that a port can make would cost on real weights, and
 Examples:
   archc faults tiny
   archc faults smollm2-135m
-  archc faults my-model.yaml --weights checkpoint/ --text notes.txt --json costs.json
+  archc faults my-model.yaml --weights checkpoint/ --text notes.txt
 
 TARGET is a validator, which names its weights and a text, a spec, or a checkpoint folder. Every mistake of the
 catalogue that applies is planted into the generated module, one at a time. Exit code 1 says that the gate would miss
@@ -36,7 +36,7 @@ def command(
     """Print or write the table; 0 if the gate would see every mistake, 1 if not."""
     from archc.architecture import compile_spec
     from archc.cli.progress import progress_bar
-    from archc.cli.validate import checkpoint_of
+    from archc.cli.weights import checkpoint_of
     from archc.faults.catalogue import CATALOGUE
     from archc.render.sensitivity import print_sensitivity, sensitivity_document
     from archc.validation.validator import find_validator

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from archc.cli.options import json_option, set_option
 from archc.cli.output import emit_json, print_diagnostics, require_json_target
-from archc.errors import IncompleteError, UsageError
+from archc.cli.port_options import ChosenPort, port_options
+from archc.cli.weights import checkpoint_of
+from archc.errors import IncompleteError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from archc.architecture import Compiled
     from archc.validation.gate import GateResult
     from archc.validation.validator import Validator
@@ -24,30 +27,33 @@ Examples:
   archc validate my-model.yaml --weights checkpoint/
   archc validate checkpoint/
   archc validate smollm2-135m --set position.pairing=interleaved
-  archc validate my-model.yaml --weights checkpoint/ --port my_port.py:load
-  archc validate my-model.yaml --weights checkpoint/ --strict --json verdict.json
+  archc validate my-model.yaml --weights checkpoint/ --strict
+  archc validate smollm2-135m --port my_port.py:load
+  archc validate smollm2-135m --port-command './port {weights} {probes} {out}'
+  archc validate smollm2-135m --trace recorded.safetensors
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
---port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
+a port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
 returns something to call with input_ids; which probes it is given follows from its arguments (position_ids,
-attention_mask, past_key_values). Passing means: on every probe the port deviates by no more than 8 times what
-arithmetic alone does to the reference. Then every mistake that the model can have is planted and tried: the verdict
-says which of them would have gone unseen, and --strict fails for that. Where the port fails, archc looks for the
-mistake, or the two, that behave exactly so.
+attention_mask, past_key_values). --port-command is run without a shell: it reads the safetensors file {probes} and
+writes {out}. --trace is a file such as `archc trace` writes, recorded of a port. Passing means: on every probe the port
+deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
+is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
+fails, archc looks for the mistake, or the two, that behave exactly so.
 """
 
 
 @click.command("validate", help=HELP)
 @click.argument("target", metavar="TARGET")
 @click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
-@click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
+@port_options
 @click.option("--strict", is_flag=True, help="Exit 1 also where a mistake would go unseen: a blind field, a survivor.")
 @set_option
 @json_option
 def command(
     target: str,
     weights: str | None,
-    port: str | None,
+    port: ChosenPort,
     strict: bool,
     overrides: tuple[str, ...],
     json_target: str | None,
@@ -63,7 +69,7 @@ def command(
     validator = find_validator(target)
     compiled = compile_spec(validator.spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    if port is None:
+    if port.is_generated:
         refuse_ungenerated(compiled.architecture)
     result = _run(validator, compiled, checkpoint_of(validator, weights), port)
     if json_target is not None:
@@ -73,34 +79,20 @@ def command(
     return 0 if (result.strictly_passed if strict else result.passed) else 1
 
 
-def checkpoint_of(validator: Validator, weights: str | None) -> Path:
-    """The checkpoint folder to use. Raises UsageError where none is named, IncompleteError where it is not there."""
-    if weights is not None:
-        return Path(weights)
-    if validator.weights is None:
-        raise UsageError(f"{validator.name} names no weights", "add --weights DIR, a Hugging Face checkpoint folder")
-    if validator.package is not None and not validator.weights.exists():
-        raise IncompleteError(
-            f"the weights of {validator.name} are not here yet", f"run `archc fetch {validator.name}`"
-        )
-    return validator.weights
-
-
-def _run(validator: Validator, compiled: Compiled, folder: Path, port: str | None) -> GateResult:
+def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort) -> GateResult:
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
     try:
         from archc.validation.gate import run_gate
-        from archc.validation.ports import GeneratedPort
-        from archc.validation.python_port import open_python_port
+
+        open_port = port.opener()
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
-    opened = GeneratedPort if port is None else open_python_port(port)
     with progress_bar() as progress:
         task = progress.add_task("", total=None)
 
         def step(name: str) -> None:
             progress.update(task, description=name)
 
-        return run_gate(compiled, folder, step, text=validator.text, open_port=opened, catalogue=CATALOGUE)
+        return run_gate(compiled, folder, step, text=validator.text, open_port=open_port, catalogue=CATALOGUE)
