@@ -8,14 +8,15 @@ from __future__ import annotations
 
 
 class ArchcError(Exception):
-    """Base of all errors meant for a user: what is wrong, and how to mend it."""
+    """Base of all errors meant for a user: what is wrong, how to mend it, and lines that another program said of it."""
 
     exit_code = 3
 
-    def __init__(self, problem: str, mend: str = "") -> None:
+    def __init__(self, problem: str, mend: str = "", detail: str = "") -> None:
         super().__init__(problem if not mend else f"{problem}; {mend}")
         self.problem = problem
         self.mend = mend
+        self.detail = detail
 
 
 class UsageError(ArchcError):

@@ -6,9 +6,10 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
@@ -69,13 +70,21 @@ def replace_own(path: Path, content: bytes, is_own: Callable[[bytes], bool], *, 
 def require_own(path: Path, is_own: Callable[[bytes], bool], *, force: bool = False) -> None:
     """Refuse a file that may not be replaced, before the work that it is to hold.
 
-    `is_own` says of a file's content whether archc wrote it. Raises UsageError where it is somebody else's (unless
-    `force`) or a folder, and IncompleteError where there is no folder to write it in.
+    `is_own` says of a file's content whether archc wrote it. Raises what `require_own_file` does.
+    """
+    require_own_file(path, lambda file: _holds(file, is_own), force=force)
+
+
+def require_own_file(path: Path, is_own: Callable[[Path], bool], *, force: bool = False) -> None:
+    """Refuse a file that may not be replaced, as `require_own` does, where `is_own` looks into the file itself.
+
+    Raises UsageError where it is somebody else's (unless `force`) or a folder, and IncompleteError where there is no
+    folder to write it in.
     """
     try:
         if path.is_dir():
             raise UsageError(f"{quoted(str(path), 200)} is a folder", "name a file")
-        if path.is_file() and not force and not _holds(path, is_own):
+        if path.is_file() and not force and not is_own(path):
             raise UsageError(
                 f"{quoted(str(path), 200)} exists, and archc did not write it or it was changed since",
                 "choose another name, or add --force",
@@ -103,20 +112,28 @@ def _holds(path: Path, is_own: Callable[[bytes], bool]) -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: it is either as it was before, or complete. Raises IncompleteError when it cannot be.
+    """Write a file in one step, as `whole_file` does."""
+    with whole_file(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A stream into a file that is either as it was before, or complete. Raises IncompleteError when it cannot be.
 
     What is no regular file (a pipe, /dev/stdout) is written to as it is.
     """
     try:
         if path.exists() and not path.is_file():
-            path.write_bytes(content)
+            with path.open("wb") as stream:
+                yield stream
             return
         real = path.resolve()  # a link keeps leading to the file
         mode = real.stat().st_mode & 0o777 if real.exists() else 0o666 & ~_umask()
         handle, name = tempfile.mkstemp(prefix=f".{real.name[:40]}.", dir=real.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             Path(name).chmod(mode)

@@ -11,7 +11,10 @@ from archc.architecture import compile_text
 from archc.spec.diagnostics import SpecError
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 SPECS = [
     pytest.param(block, id=f"{page.stem}-{number}")
     for page in PAGES

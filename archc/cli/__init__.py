@@ -124,6 +124,8 @@ def _say_error(error: ArchcError) -> int:
             print_diagnostics(error.diagnostics)
     else:
         _say(printable(str(error)))
+        for line in error.detail.splitlines():
+            _say(f"  | {printable(line)}")
     return error.exit_code
 
 

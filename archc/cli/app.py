@@ -24,9 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
-    "faults": ("archc.cli.faults", "What each mistake of a port would cost, and whether the gate sees it."),
-    "certificate": ("archc.cli.certificate", "Whether a certificate holds, and weights are those of it."),
+    "faults": ("archc.cli.faults", "What each mistake would cost, and whether the gate sees it."),
     "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
+    "trace": ("archc.cli.trace", "Record what the reference computes, for ports elsewhere."),
+    "certificate": ("archc.cli.certificate", "Whether a certificate holds, and weights are those of it."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""

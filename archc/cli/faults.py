@@ -16,7 +16,7 @@ HELP = """What each mistake that a port can make would cost on real weights, and
 Examples:
   archc faults tiny
   archc faults smollm2-135m
-  archc faults my-model.yaml --weights checkpoint/ --text notes.txt --json costs.json
+  archc faults my-model.yaml --weights checkpoint/ --text notes.txt
 
 TARGET is a validator, which names its weights and a text, a spec, or a checkpoint folder. Every mistake of the
 catalogue that applies is planted into the generated module, one at a time. Exit code 1 says that the gate would miss

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from archc.cli.options import set_option
 from archc.cli.output import print_diagnostics
+from archc.cli.port_options import ChosenPort, port_options
 from archc.cli.reports import Reports, report_options
 from archc.cli.weights import weights_folder
 from archc.errors import IncompleteError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from archc.architecture import Compiled
     from archc.validation.gate import GateResult
     from archc.validation.validator import Validator
@@ -26,26 +28,29 @@ Examples:
   archc validate my-model.yaml --weights checkpoint/
   archc validate checkpoint/
   archc validate smollm2-135m --set position.pairing=interleaved
-  archc validate my-model.yaml --weights checkpoint/ --port my_port.py:load
+  archc validate smollm2-135m --port my_port.py:load
+  archc validate smollm2-135m --port-command './port {weights} {probes} {out}'
+  archc validate smollm2-135m --trace recorded.safetensors
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
---port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
+a port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
 returns something to call with input_ids; which probes it is given follows from its arguments (position_ids,
-attention_mask, past_key_values). Passing means: on every probe the port deviates by no more than 8 times what
-arithmetic alone does to the reference. Then every mistake that the model can have is planted and tried: the verdict
-says which of them would have gone unseen, and --strict fails for that. Where the port fails, archc looks for the
-mistake, or the two, that behave exactly so.
+attention_mask, past_key_values). --port-command is run without a shell: it reads the safetensors file {probes} and
+writes {out}. --trace is a file such as `archc trace` writes, recorded of a port. Passing means: on every probe the port
+deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
+is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
+fails, archc looks for the mistake, or the two, that behave exactly so.
 """
 
 
 @click.command("validate", help=HELP)
 @click.argument("target", metavar="TARGET")
 @click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
-@click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
+@port_options
 @set_option
 @report_options
-def command(target: str, weights: str | None, port: str | None, overrides: tuple[str, ...], reports: Reports) -> int:
+def command(target: str, weights: str | None, port: ChosenPort, overrides: tuple[str, ...], reports: Reports) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
@@ -57,32 +62,31 @@ def command(target: str, weights: str | None, port: str | None, overrides: tuple
         validator = find_validator(target)
         compiled = compile_spec(validator.spec, overrides)
         print_diagnostics(compiled.diagnostics)
-        if port is None:
+        if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
         result = _run(validator, compiled, folder, port)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
-    reports.write(document, compiled, folder, port)
+    reports.write(document, compiled, folder, port.place)
     return 0 if holds(document, strict=reports.strict) else 1
 
 
-def _run(validator: Validator, compiled: Compiled, folder: Path, port: str | None) -> GateResult:
+def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort) -> GateResult:
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
     try:
         from archc.validation.gate import run_gate
-        from archc.validation.ports import GeneratedPort
-        from archc.validation.python_port import open_python_port
+
+        open_port = port.opener()
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
-    opened = GeneratedPort if port is None else open_python_port(port)
     with progress_bar() as progress:
         task = progress.add_task("", total=None)
 
         def step(name: str) -> None:
             progress.update(task, description=name)
 
-        return run_gate(compiled, folder, step, text=validator.text, open_port=opened, catalogue=CATALOGUE)
+        return run_gate(compiled, folder, step, text=validator.text, open_port=open_port, catalogue=CATALOGUE)

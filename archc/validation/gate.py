@@ -25,13 +25,13 @@ from archc.validation.adequacy import Adequacy
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
-from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
+from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, further_inputs, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
-from archc.validation.ports import GeneratedPort, Port
+from archc.validation.ports import Batching, GeneratedPort, Port
 from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
-from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
+from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss, text_probe
 
 Step = Callable[[str], None]
 
@@ -99,10 +99,8 @@ def run_gate(
     step("checkpoint headers")
     read_config(folder)  # a folder without one is no checkpoint: said before anything is loaded
     stored = read_checkpoint(folder)
-    manifest = (
-        compare_manifest(architecture, stored) if _knows_tensors(architecture) else ManifestResult((), (), (), ())
-    )
-    result = GateResult(architecture.name, _fingerprint(compiled), manifest)
+    manifest = compare_manifest(architecture, stored) if knows_tensors(architecture) else ManifestResult((), (), (), ())
+    result = GateResult(architecture.name, fingerprint(compiled), manifest)
     if manifest.passed:
         tokens = None if text is None else read_tokens(architecture, folder, text)
         _run_probes(compiled, folder, tokens, step, open_port, catalogue, result)
@@ -111,7 +109,7 @@ def run_gate(
     return result
 
 
-def _fingerprint(compiled: Compiled) -> str:
+def fingerprint(compiled: Compiled) -> str:
     """SHA-256 of what the spec declares: not of its layout, its comments, its source or its claims."""
     spec = compiled.loaded.spec
     header = {k: v for k, v in msgspec.to_builtins(spec.header).items() if k not in {"published", "source", "layers"}}
@@ -142,7 +140,7 @@ def _run_probes(
     step("load the reference")
     reference = Reference(folder)
     result.reference_version = reference.version
-    if _knows_tensors(architecture):
+    if knows_tensors(architecture):
         _require_all_read(architecture, reference, folder, result.manifest)
     else:
         result.blind.append(Blind("tensors", f"where the family {architecture.family} stores them is not known"))
@@ -151,9 +149,12 @@ def _run_probes(
     result.port_kind, result.port_name = port.kind, port.name
     clock.lap("load")
 
-    wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
-    derived, blind = derive_probes(architecture, avoid=reference.padding, wall=wall)
+    derived, blind, wall = probes_for(architecture, reference)
     result.planned = len(derived)
+    if isinstance(port, Batching):
+        step("port: all probes")
+        port.prepare([*derived, *further_inputs(architecture, derived), *([text_probe(tokens)] if tokens else [])])
+        clock.lap("port")
     probes, unseen = _feasible(derived, reference, port, steps_differ=length_matters(architecture))
     result.blind += blind + unseen
     baselines, result.floor_runs = measure(reference, probes, step)
@@ -188,6 +189,12 @@ def _run_probes(
         clock.lap("faults")
 
 
+def probes_for(architecture: Architecture, reference: Reference) -> tuple[list[Probe], list[Blind], int | None]:
+    """The probes of an Architecture beside its reference, what they cannot see, and how many positions there are."""
+    wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
+    return *derive_probes(architecture, avoid=reference.padding, wall=wall), wall
+
+
 def _hold_steps_against_whole(
     reference: Reference, result: GateResult, baselines: list[Baseline], logits: Mapping[str, Tensor], step: Step
 ) -> None:
@@ -212,7 +219,7 @@ def _leave_padding_to_the_invariant(
             result.blind.append(Blind(one.probe.name, why))
 
 
-def _knows_tensors(architecture: Architecture) -> bool:
+def knows_tensors(architecture: Architecture) -> bool:
     """Whether it is known where a checkpoint of this family holds what."""
     return architecture.family is None or bool(family(architecture.family).rules)
 
@@ -238,6 +245,8 @@ def _feasible(
                 break
         else:
             found.append(probe)
+    if not found:
+        raise IncompleteError(f"nothing can be compared: {blind[0].why}", "use a port that can run some of the probes")
     return found, blind
 
 
@@ -292,7 +301,7 @@ class _Clock:
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
-        self.seconds[name] = now - self.last
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self.last
         self.last = now
 
 

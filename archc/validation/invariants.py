@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -32,14 +32,27 @@ class Invariant:
     detail: str
 
 
-class _Side(Protocol):
-    """A port, or the reference."""
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """An invariant that is asked on a probe: what a port gives there is compared with what it gives on `further` ones.
 
-    def logits(self, probe: Probe) -> Tensor:
-        """Logits [batch, tokens, vocab] of a probe."""
+    `times` says how far apart they are, in floors.
+    """
 
+    name: str
+    probe: Probe
+    further: tuple[Probe, ...]
+    times: Callable[[ProbeResult, Tensor, Sequence[Tensor]], float]
 
-_Check: TypeAlias = Callable[[_Side, ProbeResult, Tensor], Invariant]
+    def refusal(self, port: Port) -> str | None:
+        """Why a port cannot be asked; None where it can."""
+        refused = ((probe.name, port.refusal(probe)) for probe in self.further)
+        return next((f"this port cannot run '{name}': {why}" for name, why in refused if why), None)
+
+    def ask(self, side: Port | Reference, result: ProbeResult, own: Tensor) -> Invariant:
+        """Whether a side keeps it that gave `own` on the probe."""
+        times = self.times(result, own, [side.logits(probe) for probe in self.further])
+        return Invariant(self.name, times <= BOUND, times, "times the floor", f"at most {BOUND:.0f} expected")
 
 
 def check_invariants(
@@ -57,11 +70,15 @@ def check_invariants(
     and values by layer is not looked into.
     """
     found, blind = _against_own_cache(architecture, reference, wall), []
-    for check, result in _checks(architecture, results):
-        own = logits[result.probe.name]
-        invariant = check(port, result, own)
+    by_name = {result.probe.name: result for result in results}
+    for question in _questions(architecture, [result.probe for result in results]):
+        if refusal := question.refusal(port):
+            blind.append(Blind(question.name, refusal))
+            continue
+        name = question.probe.name
+        invariant = question.ask(port, by_name[name], logits[name])
         if not invariant.passed:
-            theirs = check(reference, result, reference.logits(result.probe))
+            theirs = question.ask(reference, by_name[name], reference.logits(question.probe))
             if not theirs.passed:
                 blind.append(
                     Blind(invariant.name, f"the reference itself is {theirs.figure:,.0f} floors from keeping it")
@@ -71,24 +88,32 @@ def check_invariants(
     return found, blind
 
 
+def further_inputs(architecture: Architecture, probes: Sequence[Probe]) -> list[Probe]:
+    """What a port is asked for beyond its probes: the inputs that invariants compare them with."""
+    return [probe for question in _questions(architecture, probes) for probe in question.further]
+
+
 def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own: Tensor) -> bool:
     """Whether a port gives in a padded batch what it gives for each row alone, and the reference does not."""
-    return _padding(port, result, own).passed and not _padding(reference, result, reference.logits(result.probe)).passed
+    question = _padding(result.probe)
+    if question.refusal(port) or not question.ask(port, result, own).passed:
+        return False
+    return not question.ask(reference, result, reference.logits(result.probe)).passed
 
 
-def _checks(architecture: Architecture, results: list[ProbeResult]) -> Iterator[tuple[_Check, ProbeResult]]:
+def _questions(architecture: Architecture, probes: Sequence[Probe]) -> Iterator[_Question]:
     """What is asked, and on which probe."""
-    one_row = [r for r in results if r.probe.chunks is None and len(r.probe.input_ids) == 1]
-    plain = [r for r in one_row if r.probe.position_ids is None and r.probe.tokens > _CHANGED]
+    one_row = [probe for probe in probes if probe.chunks is None and len(probe.input_ids) == 1]
+    plain = [probe for probe in one_row if probe.position_ids is None and probe.tokens > _CHANGED]
     if plain:
-        yield _causality, min(plain, key=lambda one: abs(one.probe.tokens - 64))
+        yield _causality(min(plain, key=lambda one: abs(one.tokens - 64)))
     if length_matters(architecture):
         return
-    for result in results:
-        if result.probe.chunks is not None:
-            yield _cache, result
-        if len(result.probe.input_ids) > 1:
-            yield _padding, result
+    for probe in probes:
+        if probe.chunks is not None:
+            yield _cache(probe)
+        if len(probe.input_ids) > 1:
+            yield _padding(probe)
 
 
 def length_matters(architecture: Architecture) -> bool:
@@ -129,38 +154,45 @@ def _window(window: int | None) -> str:
     return "no window" if window is None else f"a window of {window}"
 
 
-def _causality(side: _Side, result: ProbeResult, own: Tensor) -> Invariant:
+def _causality(probe: Probe) -> _Question:
     """Other tokens at the end leave the logits before them as they were."""
-    ids = result.probe.input_ids.clone()
+    ids = probe.input_ids.clone()
     ids[:, -_CHANGED:] = ids[:, -_CHANGED:].flip(-1) // 2
-    changed = side.logits(replace(result.probe, input_ids=ids))
-    before = result.probe.real.clone()
-    before[:, -_CHANGED:] = False
-    return _within("causality", _times(changed, own, before, result.tied, result.floor))
+
+    def times(result: ProbeResult, own: Tensor, further: Sequence[Tensor]) -> float:
+        before = probe.real.clone()
+        before[:, -_CHANGED:] = False
+        return _times(further[0], own, before, result.tied, result.floor)
+
+    return _Question("causality", probe, (replace(probe, name=f"{probe.name}, other end", input_ids=ids),), times)
 
 
-def _cache(side: _Side, result: ProbeResult, own: Tensor) -> Invariant:
+def _cache(probe: Probe) -> _Question:
     """One full pass gives what prefill, steps and chunks gave."""
-    whole = side.logits(replace(result.probe, chunks=None))
-    return _within("cache equivalence", _times(own, whole, result.probe.real, result.tied, result.floor))
+
+    def times(result: ProbeResult, own: Tensor, further: Sequence[Tensor]) -> float:
+        return _times(own, further[0], probe.real, result.tied, result.floor)
+
+    whole = replace(probe, name=f"{probe.name}, at once", chunks=None)
+    return _Question("cache equivalence", probe, (whole,), times)
 
 
-def _padding(side: _Side, result: ProbeResult, own: Tensor) -> Invariant:
+def _padding(probe: Probe) -> _Question:
     """A padded row of a batch gives what the row alone gives."""
-    worst = 0.0
-    for row, real in enumerate(result.probe.real):
-        ids = result.probe.input_ids[row, real][None]
-        alone = side.logits(Probe("row", "a row alone", ids))
-        tied = result.tied[row, real][None]
-        times = _times(own[row, real][None], alone, torch.ones_like(ids).bool(), tied, result.floor)
-        worst = max(worst, times)
-    return _within("padding independence", worst)
+    alone = tuple(
+        Probe(f"{probe.name}, row {row + 1} alone", "a row alone", probe.input_ids[row, real][None])
+        for row, real in enumerate(probe.real)
+    )
+
+    def times(result: ProbeResult, own: Tensor, further: Sequence[Tensor]) -> float:
+        return max(
+            _times(own[row, real][None], there, torch.ones_like(one.input_ids).bool(), tied[real][None], result.floor)
+            for row, (real, tied, one, there) in enumerate(zip(probe.real, result.tied, alone, further, strict=True))
+        )
+
+    return _Question("padding independence", probe, alone, times)
 
 
 def _times(ours: Tensor, theirs: Tensor, judged: Tensor, tied: Tensor, floor: Floor) -> float:
     """How far two runs of a port are apart, in floors."""
     return floor.times(deviation(ours, theirs, up_to_a_tie(ours, theirs, judged, tied, floor)))
-
-
-def _within(name: str, times: float) -> Invariant:
-    return Invariant(name, times <= BOUND, times, "times the floor", f"at most {BOUND:.0f} expected")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -22,6 +22,8 @@ class Port(Protocol):
 
     kind: str
     name: str
+    reloads: bool
+    """Whether it can be opened on another checkpoint folder, and then computes with those weights."""
 
     def refusal(self, probe: Probe) -> str | None:
         """Why it cannot run a probe; None where it can."""
@@ -33,10 +35,19 @@ class Port(Protocol):
         """Activations at the canonical points, or None for a port that cannot be traced."""
 
 
+@runtime_checkable
+class Batching(Protocol):
+    """A port that is better told beforehand which probes it will be asked for."""
+
+    def prepare(self, probes: Sequence[Probe]) -> None:
+        """Runs them all at once. Others may be asked for all the same."""
+
+
 class GeneratedPort:
     """The generated module of an Architecture, with the weights of a checkpoint folder."""
 
     kind = "generated"
+    reloads = True
 
     def __init__(self, architecture: Architecture, folder: Path) -> None:
         self.name = f"generated from {architecture.name}"

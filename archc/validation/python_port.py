@@ -49,6 +49,7 @@ class PythonPort:
     """
 
     kind = "python"
+    reloads = True
 
     def __init__(self, place: str, factory: Factory, folder: Path) -> None:
         self.name = place

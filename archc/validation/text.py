@@ -97,9 +97,16 @@ def read_text(architecture: Architecture, folder: Path, text: Path) -> Tokens | 
     return Tokens(text.name, hashlib.sha256(raw).hexdigest(), ids, opening)
 
 
-def text_loss(reference: Reference, port: Port, tokens: Tokens) -> TextLoss:
-    """The loss of both sides on the tokens of a text."""
-    probe = Probe("text", "a text", torch.tensor([tokens.ids]))
+def text_probe(tokens: Tokens) -> Probe:
+    """The tokens of a text as an input."""
+    return Probe("text", "a text", torch.tensor([tokens.ids]))
+
+
+def text_loss(reference: Reference, port: Port, tokens: Tokens) -> TextLoss | None:
+    """The loss of both sides on the tokens of a text; None where the port cannot run them."""
+    probe = text_probe(tokens)
+    if port.refusal(probe):
+        return None
     losses = [_loss(side.logits(probe), probe.input_ids) for side in (reference, port)]
     return TextLoss(tokens.name, tokens.sha256, probe.tokens, *losses)
 

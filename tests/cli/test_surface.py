@@ -44,6 +44,9 @@ SURFACE = {
         "TARGET",
         "--weights",
         "--port",
+        "--port-command",
+        "--port-timeout",
+        "--trace",
         "--set",
         "--strict",
         "--junit",
@@ -55,6 +58,7 @@ SURFACE = {
     "certificate": ["FILE", "--weights"],
     "faults": ["TARGET", "--weights", "--text", "--set", "--json", "--force"],
     "lengths": ["TARGET", "--weights", "--text", "--max", "--port", "--set", "--plot", "--json", "--force"],
+    "trace": ["SPEC", "--weights", "--set", "--probe", "-o", "--output", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
     "fetch": ["NAME"],
 }

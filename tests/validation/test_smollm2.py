@@ -98,4 +98,5 @@ def test_one_wrong_field(measured: Measured, override: str, least: float, most: 
     tokens = read_tokens(architecture, WEIGHTS, TEXT)
     assert tokens is not None
     loss = text_loss(measured.reference, port, replace(tokens, ids=tokens.ids[:256]))
+    assert loss is not None
     assert least <= loss.change <= most
