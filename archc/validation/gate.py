@@ -15,8 +15,8 @@ import msgspec
 from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
-from archc.checkpoints.headers import read_checkpoint, read_config
-from archc.checkpoints.manifest import build_manifest
+from archc.checkpoints.dequantise import Checkpoint, open_checkpoint
+from archc.checkpoints.manifest import build_manifest, pattern_of
 from archc.errors import IncompleteError
 from archc.families import family
 from archc.faults.base import Fault
@@ -43,6 +43,8 @@ class GateResult:
     spec_name: str
     spec_sha256: str
     manifest: ManifestResult
+    dequantised: str = ""
+    """How the checkpoint is quantised; empty where it is not. The reference has its weights in plain float32."""
     port_kind: str = ""
     port_name: str = ""
     reference_version: str = ""
@@ -97,15 +99,19 @@ def run_gate(
     architecture = compiled.architecture
     start = time.perf_counter()
     step("checkpoint headers")
-    read_config(folder)  # a folder without one is no checkpoint: said before anything is loaded
-    stored = read_checkpoint(folder)
+    checkpoint = open_checkpoint(folder, transposed=_stored_transposed(architecture))
     manifest = (
-        compare_manifest(architecture, stored) if _knows_tensors(architecture) else ManifestResult((), (), (), ())
+        compare_manifest(architecture, checkpoint.tensors)
+        if _knows_tensors(architecture)
+        else ManifestResult((), (), (), ())
     )
-    result = GateResult(architecture.name, _fingerprint(compiled), manifest)
+    result = GateResult(architecture.name, _fingerprint(compiled), manifest, dequantised=checkpoint.method)
     if manifest.passed:
         tokens = None if text is None else read_tokens(architecture, folder, text)
-        _run_probes(compiled, folder, tokens, step, open_port, catalogue, result)
+        if checkpoint.method:
+            step(f"dequantise {checkpoint.method}")
+        with checkpoint.plain() as plain:
+            _run_probes(compiled, plain, tokens, step, _opener(open_port, checkpoint, plain), catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -210,6 +216,30 @@ def _leave_padding_to_the_invariant(
             result.probes.remove(one)
             why = "in it the reference contradicts what it computes for each row alone; the port does not"
             result.blind.append(Blind(one.probe.name, why))
+
+
+def _opener(
+    open_port: Callable[[Architecture, Path], Port], checkpoint: Checkpoint, plain: Path
+) -> Callable[[Architecture, Path], Port]:
+    """What opens the port of a checkpoint: a port of the user's loads a quantised one itself, and no plain copy."""
+    if open_port is GeneratedPort or not checkpoint.method:
+        return open_port
+
+    def opened(architecture: Architecture, folder: Path) -> Port:
+        if folder != plain:
+            raise IncompleteError(f"the port loads {checkpoint.method}, and changed copies of the checkpoint are plain")
+        return open_port(architecture, checkpoint.folder)
+
+    return opened
+
+
+def _stored_transposed(architecture: Architecture) -> Callable[[str], bool]:
+    """Whether a stored matrix is [in, out] in the family of an Architecture, by its name."""
+    if not _knows_tensors(architecture):
+        return lambda _: False
+    manifest = build_manifest(architecture)
+    turned = {row.stored for row in manifest.table if row.transposed}
+    return lambda name: pattern_of(manifest.normal(name)) in turned
 
 
 def _knows_tensors(architecture: Architecture) -> bool:
