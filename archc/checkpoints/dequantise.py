@@ -83,22 +83,33 @@ class Checkpoint:
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         stream.write(len(text).to_bytes(8, "little") + text)
+        with self.reading() as read:
+            for name in self.tensors:
+                read(name).contiguous().reshape(-1).view(torch.uint8).numpy().tofile(stream)
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[str], Tensor]]:
+        """What reads a plain tensor by its name, in the type that `tensors` gives it.
+
+        Raises IncompleteError where a tensor holds what its format does not allow.
+        """
         recipes = {recipe.name: recipe for recipe in self.recipes}
         with ExitStack() as opened:
             files: dict[Path, Any] = {}
 
-            def read(stored: StoredTensor) -> Tensor:
-                if stored.file not in files:
-                    files[stored.file] = opened.enter_context(safe_open(stored.file, framework="pt"))
-                found: Tensor = files[stored.file].get_tensor(stored.name)
+            def stored(tensor: StoredTensor) -> Tensor:
+                if tensor.file not in files:
+                    files[tensor.file] = opened.enter_context(safe_open(tensor.file, framework="pt"))
+                found: Tensor = files[tensor.file].get_tensor(tensor.name)
                 return found
 
-            for name, tensor in self.tensors.items():
-                if name in recipes:
-                    made = recipes[name].formula(*map(read, recipes[name].sources)).to(_TORCH_TYPES[tensor.dtype])
-                else:
-                    made = read(tensor)
-                made.contiguous().reshape(-1).view(torch.uint8).numpy().tofile(stream)
+            def read(name: str) -> Tensor:
+                if name not in recipes:
+                    return stored(self.tensors[name])
+                made = recipes[name].formula(*map(stored, recipes[name].sources))
+                return made.to(_TORCH_TYPES[self.tensors[name].dtype])
+
+            yield read
 
 
 def open_checkpoint(
