@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
     "faults": ("archc.cli.faults", "What each mistake of a port would cost, and whether the gate sees it."),
+    "weights": ("archc.cli.weights", "Two checkpoints, tensor by tensor."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""
