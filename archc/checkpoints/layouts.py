@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 _SAMPLE = 16
+_PIECE = 1 << 20
 _LARGEST_HEAD = 1024
 
 
@@ -59,15 +60,19 @@ class Tolerance:
 
     def holds(self, wanted: Tensor, found: Tensor, apart: Deviation) -> bool:
         """Whether `found` is `wanted` after storing; `apart` is how far they are from another."""
+        if self.bits is not None and not apart.relative_rms <= self.most_rms:
+            return False
+        width = found.shape[-1] if found.ndim else 1
+        size = self.block if width % self.block == 0 else width
+        return all(self._holds(*pair) for pair in _pieces(wanted, found, size))
+
+    def _holds(self, wanted: Tensor, found: Tensor) -> bool:
+        """Whether it holds of a piece, in rows of a block each."""
         difference = (wanted - found).abs_()
         largest = torch.maximum(wanted.abs(), found.abs())
         if self.bits is None:
             return bool((difference <= largest.mul_(self.epsilon).add_(self.absolute)).all())
-        if not apart.relative_rms <= self.most_rms:
-            return False
-        size = self.block if found.shape[-1:].numel() % self.block == 0 else found.shape[-1:].numel()
-        blocks, ranges = (tensor.reshape(-1, size).amax(1) for tensor in (difference, largest))
-        return bool((blocks <= 5 * ranges / 2**self.bits).all())
+        return bool((difference.amax(1) <= 5 * largest.amax(1) / 2**self.bits).all())
 
 
 FLOATS = {
@@ -80,12 +85,23 @@ FLOATS = {
 
 
 def deviation(wanted: Tensor, found: Tensor) -> Deviation:
-    """How far `found` is from `wanted`; infinite where one of them is not finite and the other is."""
-    difference = (found - wanted).double()
-    scale = float(wanted.double().norm())
-    error = float(difference.norm())
-    relative = error / scale if scale else (0.0 if not error else math.inf)
-    return Deviation(relative, float(difference.abs().max()) if difference.numel() else 0.0)
+    """How far `found` is from `wanted`; infinite where `wanted` is nothing but zeros, and `found` is not."""
+    scale = error = largest = 0.0
+    for one, other in _pieces(wanted, found, 1):
+        difference = (other - one).double()
+        scale += float(one.double().square().sum())
+        error += float(difference.square().sum())
+        largest = max(largest, float(difference.abs().max()))
+    relative = math.sqrt(error / scale) if scale else (0.0 if not error else math.inf)
+    return Deviation(relative, largest)
+
+
+def _pieces(one: Tensor, other: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Both in rows of `width`, some at a time: what is made of them stays small."""
+    if not one.numel():
+        return
+    rows = max(1, _PIECE // width)
+    yield from zip(torch.split(one.reshape(-1, width), rows), torch.split(other.reshape(-1, width), rows), strict=True)
 
 
 def find_layout(

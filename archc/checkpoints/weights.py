@@ -122,7 +122,8 @@ class GgufWeights:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 plain = quants.dequantize(tensor.data, tensor.tensor_type)
-            return torch.from_numpy(numpy.array(plain, dtype=numpy.float32)).reshape(held.shape)
+            own = numpy.require(plain, numpy.float32, "W")  # what is stored as float32 is a view of the file
+            return torch.from_numpy(own).reshape(held.shape)
         except (ValueError, NotImplementedError, IndexError) as error:
             raise IncompleteError(
                 f"{self.place}: {name} ({held.dtype}) cannot be read: {error}", "convert it again"

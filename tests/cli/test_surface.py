@@ -42,6 +42,7 @@ SURFACE = {
     "generate": ["SPEC", "--set", "-o", "--output", "--force"],
     "validate": ["TARGET", "--weights", "--port", "--set", "--json", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
+    "weights": ["A", "B", "--json", "--force"],
     "fetch": ["NAME"],
 }
 
