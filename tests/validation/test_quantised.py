@@ -12,7 +12,12 @@ from torch import Tensor
 from transformers.utils import logging
 
 from archc.architecture import compile_spec
-from archc.validation import gate
+from archc.render.validation import gate_document, print_verdict
+from archc.validation.gate import GateResult, _stored_transposed, run_gate
+from archc.validation.ports import GeneratedPort
+from archc.validation.python_port import open_python_port
+from archc.validation.static import ManifestResult
+from archc.validation.validator import find_validator
 from tests.checkpoints import packing
 from tests.cli.runner import archc
 from tests.tiny import Tiny, _base, _spec
@@ -65,23 +70,37 @@ def quantised(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return make
 
 
+def judged(folder: Path, port: str | None = None) -> GateResult:
+    """What the gate says of a checkpoint, without the mistakes that `archc validate` plants for good measure."""
+    compiled = compile_spec(find_validator(str(folder)).spec)
+    opened = GeneratedPort if port is None else open_python_port(port)
+    return run_gate(compiled, folder, lambda _: None, open_port=opened)
+
+
 @pytest.mark.parametrize("method", FORMATS)
 def test_the_generated_module_agrees_with_the_dequantised_reference(
     quantised: Callable[[str], Path], method: str
 ) -> None:
-    done = archc("validate", str(quantised(method)), "--json")
-    assert done.code == 0, done.out + done.err
-    assert done.json["reference"]["dequantised"] == method
-    assert not any(done.json["manifest"].values()), "the names of plain tensors"
+    result = judged(quantised(method))
+    assert result.passed
+    assert result.dequantised == method
+    assert result.manifest == ManifestResult((), (), (), ()), "the names of plain tensors"
 
 
-@pytest.mark.parametrize(("port", "code"), [("right", 0), ("swapped", 1), ("unshifted", 1)])
+@pytest.mark.parametrize(("port", "passes"), [("right", True), ("swapped", False), ("unshifted", False)])
 def test_a_port_that_loads_the_quantised_checkpoint_itself(
-    quantised: Callable[[str], Path], port: str, code: int
+    quantised: Callable[[str], Path], port: str, passes: bool
 ) -> None:
-    done = archc("validate", str(quantised("gptq")), "--port", f"{PORTS}:{port}")
-    assert done.code == code, done.out + done.err
-    assert "weights dequantised from gptq" in done.out
+    assert judged(quantised("gptq"), f"{PORTS}:{port}").passed == passes
+
+
+def test_the_verdict_says_how_the_checkpoint_is_quantised(
+    quantised: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = judged(quantised("awq"))
+    print_verdict(result)
+    assert "weights dequantised from awq" in capsys.readouterr().out
+    assert gate_document(result)["reference"]["dequantised"] == "awq"  # type: ignore[index]
 
 
 def test_a_checkpoint_of_another_shape_is_found_before_it_is_dequantised(
@@ -114,8 +133,8 @@ def test_sizes_do_not_need_the_weights(quantised: Callable[[str], Path], command
 
 
 def test_matrices_that_a_family_stores_transposed_are_known_by_name() -> None:
-    of_gpt2 = gate._stored_transposed(compile_spec("gpt2").architecture)
-    of_llama = gate._stored_transposed(compile_spec("llama3-8b").architecture)
+    of_gpt2 = _stored_transposed(compile_spec("gpt2").architecture)
+    of_llama = _stored_transposed(compile_spec("llama3-8b").architecture)
     assert of_gpt2("h.0.attn.c_attn.weight")
     assert of_gpt2("transformer.h.0.mlp.c_proj.weight")
     assert not of_gpt2("transformer.h.0.ln_1.weight")
