@@ -56,7 +56,9 @@ class Model:
 
     def _piece(self, context: object, rows: list[np.ndarray], start: int, size: int) -> Iterator[np.ndarray]:
         """The logits of a piece of every row, in one batch."""
-        tokens = [(row, position) for row in range(len(rows)) for position in range(start, min(start + size, len(rows[row])))]
+        tokens = [
+            (row, position) for row in range(len(rows)) for position in range(start, min(start + size, len(rows[row])))
+        ]
         batch = llama.llama_batch_init(len(tokens), 0, 1)
         batch.n_tokens = len(tokens)
         for index, (row, position) in enumerate(tokens):
