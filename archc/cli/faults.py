@@ -47,6 +47,7 @@ def command(
     print_diagnostics(compiled.diagnostics)
     folder = checkpoint_of(validator, weights)
     try:
+        from archc.validation.plain import plain_form
         from archc.validation.sensitivity import sensitivity
     except ModuleNotFoundError as error:
         raise IncompleteError(f"this needs {error.name}", "pip install 'archc[torch]'") from error
@@ -56,7 +57,8 @@ def command(
         def step(name: str, done: int, total: int) -> None:
             progress.update(task, description=name, completed=done, total=total or None)
 
-        found = sensitivity(compiled, folder, Path(text) if text else validator.text, CATALOGUE, step)
+        with plain_form(compiled.architecture, folder).plain() as plain:
+            found = sensitivity(compiled, plain, Path(text) if text else validator.text, CATALOGUE, step)
     name = compiled.architecture.name
     if json_target is not None:
         emit_json(sensitivity_document(found, name), json_target, force=force)

@@ -15,8 +15,7 @@ import msgspec
 from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
-from archc.checkpoints.dequantise import Checkpoint, open_checkpoint
-from archc.checkpoints.manifest import build_manifest, pattern_of
+from archc.checkpoints.manifest import build_manifest
 from archc.errors import IncompleteError
 from archc.families import family
 from archc.faults.base import Fault
@@ -27,6 +26,7 @@ from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
+from archc.validation.plain import opener_of, plain_form
 from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
@@ -99,7 +99,7 @@ def run_gate(
     architecture = compiled.architecture
     start = time.perf_counter()
     step("checkpoint headers")
-    checkpoint = open_checkpoint(folder, transposed=_stored_transposed(architecture))
+    checkpoint = plain_form(architecture, folder)
     manifest = (
         compare_manifest(architecture, checkpoint.tensors)
         if _knows_tensors(architecture)
@@ -111,7 +111,7 @@ def run_gate(
         if checkpoint.method:
             step(f"dequantise {checkpoint.method}")
         with checkpoint.plain() as plain:
-            _run_probes(compiled, plain, tokens, step, _opener(open_port, checkpoint, plain), catalogue, result)
+            _run_probes(compiled, plain, tokens, step, opener_of(open_port, checkpoint, plain), catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -216,30 +216,6 @@ def _leave_padding_to_the_invariant(
             result.probes.remove(one)
             why = "in it the reference contradicts what it computes for each row alone; the port does not"
             result.blind.append(Blind(one.probe.name, why))
-
-
-def _opener(
-    open_port: Callable[[Architecture, Path], Port], checkpoint: Checkpoint, plain: Path
-) -> Callable[[Architecture, Path], Port]:
-    """What opens the port of a checkpoint: a port of the user's loads a quantised one itself, and no plain copy."""
-    if open_port is GeneratedPort or not checkpoint.method:
-        return open_port
-
-    def opened(architecture: Architecture, folder: Path) -> Port:
-        if folder != plain:
-            raise IncompleteError(f"the port loads {checkpoint.method}, and changed copies of the checkpoint are plain")
-        return open_port(architecture, checkpoint.folder)
-
-    return opened
-
-
-def _stored_transposed(architecture: Architecture) -> Callable[[str], bool]:
-    """Whether a stored matrix is [in, out] in the family of an Architecture, by its name."""
-    if not _knows_tensors(architecture):
-        return lambda _: False
-    manifest = build_manifest(architecture)
-    turned = {row.stored for row in manifest.table if row.transposed}
-    return lambda name: pattern_of(manifest.normal(name)) in turned
 
 
 def _knows_tensors(architecture: Architecture) -> bool:

@@ -13,7 +13,8 @@ from transformers.utils import logging
 
 from archc.architecture import compile_spec
 from archc.render.validation import gate_document, print_verdict
-from archc.validation.gate import GateResult, _stored_transposed, run_gate
+from archc.validation.gate import GateResult, run_gate
+from archc.validation.plain import _stored_transposed
 from archc.validation.ports import GeneratedPort
 from archc.validation.python_port import open_python_port
 from archc.validation.static import ManifestResult
