@@ -78,7 +78,7 @@ def _run(
     target: str, port: str | Callable[..., Any] | None, weights: str | None, overrides: Sequence[str]
 ) -> GateResult:
     from archc.architecture import compile_spec
-    from archc.cli.weights import weights_folder
+    from archc.cli.checkpoint import weights_folder
     from archc.codegen import refuse_ungenerated
     from archc.errors import IncompleteError
     from archc.faults.catalogue import CATALOGUE

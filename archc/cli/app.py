@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
     "trace": ("archc.cli.trace", "Record what the reference computes, for ports elsewhere."),
     "certificate": ("archc.cli.certificate", "Whether a certificate holds, and weights are those of it."),
+    "weights": ("archc.cli.weights", "Two checkpoints, tensor by tensor."),
     "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
 }
 """Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""

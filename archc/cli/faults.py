@@ -35,8 +35,8 @@ def command(
 ) -> int:
     """Print or write the table; 0 if the gate would see every mistake, 1 if not."""
     from archc.architecture import compile_spec
+    from archc.cli.checkpoint import weights_folder
     from archc.cli.progress import progress_bar
-    from archc.cli.weights import weights_folder
     from archc.faults.catalogue import CATALOGUE
     from archc.render.sensitivity import print_sensitivity, sensitivity_document
     from archc.validation.validator import find_validator
@@ -47,6 +47,7 @@ def command(
     print_diagnostics(compiled.diagnostics)
     folder = weights_folder(validator, weights)
     try:
+        from archc.validation.plain import plain_form
         from archc.validation.sensitivity import sensitivity
     except ModuleNotFoundError as error:
         raise IncompleteError(f"this needs {error.name}", "pip install 'archc[torch]'") from error
@@ -56,7 +57,8 @@ def command(
         def step(name: str, done: int, total: int) -> None:
             progress.update(task, description=name, completed=done, total=total or None)
 
-        found = sensitivity(compiled, folder, Path(text) if text else validator.text, CATALOGUE, step)
+        with plain_form(compiled.architecture, folder).plain() as plain:
+            found = sensitivity(compiled, plain, Path(text) if text else validator.text, CATALOGUE, step)
     name = compiled.architecture.name
     if json_target is not None:
         emit_json(sensitivity_document(found, name), json_target, force=force)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archc.cli.checkpoint import weights_folder
 from archc.cli.options import count, json_option, set_option
 from archc.cli.output import emit_json, print_diagnostics, require_json_target
-from archc.cli.weights import weights_folder
 from archc.errors import IncompleteError
 
 if TYPE_CHECKING:

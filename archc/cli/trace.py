@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from archc.cli.checkpoint import weights_folder
 from archc.cli.options import force_option, set_option, spec_argument
-from archc.cli.weights import weights_folder
 from archc.errors import IncompleteError
 
 HELP = """Record what the reference computes on the probes of a spec, for ports in any language.

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from archc.cli.checkpoint import weights_folder
 from archc.cli.options import set_option
 from archc.cli.output import print_diagnostics
 from archc.cli.port_options import ChosenPort, port_options
 from archc.cli.reports import Reports, report_options
-from archc.cli.weights import weights_folder
 from archc.errors import IncompleteError
 
 if TYPE_CHECKING:

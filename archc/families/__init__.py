@@ -10,7 +10,7 @@ from archc.families.base import Family, Module, Parameter, Rule
 __all__ = ["Family", "Module", "Parameter", "Rule", "family", "known_families"]
 
 
-_NOT_FAMILIES = frozenset({"__init__", "base", "common"})
+_NOT_FAMILIES = frozenset({"__init__", "base", "common", "gguf"})
 
 
 def known_families() -> tuple[str, ...]:

@@ -35,7 +35,12 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "verdict": _reason(result, BOUND),
         "verdict_strictly": _unseen(result) if result.passed and not result.strictly_passed else _reason(result, BOUND),
         "bound": BOUND,
-        "reference": {"kind": "transformers", "version": result.reference_version or None, "dtype": "float32"},
+        "reference": {
+            "kind": "transformers",
+            "version": result.reference_version or None,
+            "dtype": "float32",
+            "dequantised": result.dequantised or None,
+        },
         "port": {"kind": result.port_kind or None, "name": result.port_name or None},
         "spec": {"name": result.spec_name, "sha256": result.spec_sha256},
         "platform": {"python": platform.python_version(), "machine": platform.machine()},
@@ -163,7 +168,8 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
 
     out = console()
     out.print(Text(f"{result.spec_name}: port against reference", style="bold"))
-    out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention")
+    weights = f", weights dequantised from {result.dequantised}" if result.dequantised else ""
+    out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention{weights}")
     out.print(f"  port       {result.port_name or 'not loaded'}, fp32")
     _print_manifest(result.manifest, out)
     if result.probes:

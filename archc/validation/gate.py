@@ -15,7 +15,6 @@ import msgspec
 from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
-from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.checkpoints.manifest import build_manifest
 from archc.errors import IncompleteError
 from archc.families import family
@@ -27,6 +26,7 @@ from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, further_inputs, length_matters
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
+from archc.validation.plain import opener_of, plain_form
 from archc.validation.ports import Batching, GeneratedPort, Port
 from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
 from archc.validation.reference import Reference
@@ -43,6 +43,8 @@ class GateResult:
     spec_name: str
     spec_sha256: str
     manifest: ManifestResult
+    dequantised: str = ""
+    """How the checkpoint is quantised; empty where it is not. The reference has its weights in plain float32."""
     port_kind: str = ""
     port_name: str = ""
     reference_version: str = ""
@@ -97,13 +99,19 @@ def run_gate(
     architecture = compiled.architecture
     start = time.perf_counter()
     step("checkpoint headers")
-    read_config(folder)  # a folder without one is no checkpoint: said before anything is loaded
-    stored = read_checkpoint(folder)
-    manifest = compare_manifest(architecture, stored) if knows_tensors(architecture) else ManifestResult((), (), (), ())
-    result = GateResult(architecture.name, fingerprint(compiled), manifest)
+    checkpoint = plain_form(architecture, folder)
+    manifest = (
+        compare_manifest(architecture, checkpoint.tensors)
+        if knows_tensors(architecture)
+        else ManifestResult((), (), (), ())
+    )
+    result = GateResult(architecture.name, fingerprint(compiled), manifest, dequantised=checkpoint.method)
     if manifest.passed:
         tokens = None if text is None else read_tokens(architecture, folder, text)
-        _run_probes(compiled, folder, tokens, step, open_port, catalogue, result)
+        if checkpoint.method:
+            step(f"dequantise {checkpoint.method}")
+        with checkpoint.plain() as plain:
+            _run_probes(compiled, plain, tokens, step, opener_of(open_port, checkpoint, plain), catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result

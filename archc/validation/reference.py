@@ -14,6 +14,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from archc.checkpoints.dequantise import quantisation
+from archc.checkpoints.dequantise_formats import UNQUANTISED
 from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.errors import IncompleteError
 from archc.validation.calling import Signature, points_of, signature_of
@@ -50,10 +52,8 @@ class Reference:
 
         self._folder = folder
         config = read_config(folder)
-        if "quantization_config" in config:
-            raise IncompleteError(
-                f"{folder} is quantised, and archc compares full-precision weights", "use the unquantised checkpoint"
-            )
+        if quantisation(config) is not None:
+            raise IncompleteError(f"{folder} is quantised, and this does not dequantise it", UNQUANTISED)
         chosen = [key for key in config if key.strip("_").removesuffix("_internal") in _IMPLEMENTATIONS]
         if chosen:
             raise IncompleteError(

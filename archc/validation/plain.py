@@ -1,0 +1,42 @@
+"""The plain form of a checkpoint: what reference, generated module and changed copies are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from archc.architecture.model import Architecture
+from archc.checkpoints.dequantise import Checkpoint, open_checkpoint
+from archc.checkpoints.manifest import build_manifest, pattern_of
+from archc.errors import IncompleteError
+from archc.families import family
+from archc.validation.ports import GeneratedPort, Port
+
+OpenPort = Callable[[Architecture, Path], Port]
+
+
+def plain_form(architecture: Architecture, folder: Path) -> Checkpoint:
+    """The checkpoint in `folder` by its headers, as the family of an Architecture stores it without quantisation."""
+    return open_checkpoint(folder, transposed=_stored_transposed(architecture))
+
+
+def _stored_transposed(architecture: Architecture) -> Callable[[str], bool]:
+    """Whether a stored matrix is [in, out] in the family of an Architecture, by its name."""
+    if architecture.family is not None and not family(architecture.family).rules:
+        return lambda _: False
+    manifest = build_manifest(architecture)
+    turned = {row.stored for row in manifest.table if row.transposed}
+    return lambda name: pattern_of(manifest.normal(name)) in turned
+
+
+def opener_of(open_port: OpenPort, checkpoint: Checkpoint, plain: Path) -> OpenPort:
+    """What opens the port of a checkpoint: a port of the user's loads a quantised one itself, and no plain copy."""
+    if open_port is GeneratedPort or not checkpoint.method:
+        return open_port
+
+    def opened(architecture: Architecture, folder: Path) -> Port:
+        if folder != plain:
+            raise IncompleteError(f"the port loads {checkpoint.method}, and changed copies of the checkpoint are plain")
+        return open_port(architecture, checkpoint.folder)
+
+    return opened
