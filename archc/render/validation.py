@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from archc.validation.adequacy import Adequacy
+    from archc.validation.declared import ConfigDifference, ConfigResult
     from archc.validation.diagnosis import Diagnosis
     from archc.validation.gate import GateResult
     from archc.validation.parity import ProbeResult
     from archc.validation.static import ManifestResult
 
 _LISTED = 6
+_ORIGINS = {True: " (stated there)", False: " (not stated there: a default of its class)", None: ""}
 
 
 def gate_document(result: GateResult) -> dict[str, object]:
@@ -75,6 +78,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
             ],
             "unread": list(manifest.unread),
         },
+        "static": None if result.config.why_not else [_static_document(one) for one in result.config.differences],
         "text": None
         if result.text is None
         else {
@@ -85,6 +89,16 @@ def gate_document(result: GateResult) -> dict[str, object]:
         },
         "seconds": {name: round(seconds, 3) for name, seconds in result.seconds.items()},
         "peak_memory_bytes": result.peak_memory_bytes,
+    }
+
+
+def _static_document(found: ConfigDifference) -> dict[str, object]:
+    return {
+        "field": found.field,
+        "layers": None if found.layers is None else list(found.layers),
+        "declared": found.declared,
+        "config": found.config,
+        "stated": found.stated,
     }
 
 
@@ -159,6 +173,7 @@ def print_verdict(result: GateResult) -> None:
     out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention")
     out.print(f"  port       {result.port_name or 'not loaded'}, fp32")
     _print_manifest(result.manifest, out)
+    _print_config(result.config, out)
     if result.probes:
         out.print("")
         out.print(Text(f"  {'probe':<20} {'tokens':>6}  {'floor':>8}  {'deviation':>9}  {'× floor':>8}", style="bold"))
@@ -188,6 +203,8 @@ def _reason(result: GateResult, bound: float) -> str:
     if not result.manifest.passed:
         return "the checkpoint does not hold what the spec declares; nothing was run"
     reasons = []
+    if differ := result.config.differences:
+        reasons.append(f"the spec and config.json differ in {_count(len(differ), 'field')}")
     failed = [probe for probe in result.probes if not probe.passed]
     if failed:
         worst = max(failed, key=lambda probe: probe.times_floor)
@@ -220,6 +237,21 @@ def _print_manifest(manifest: ManifestResult, out: Console) -> None:
             out.print(f"  {label:<10} {printable(name)}")
         if len(names) > _LISTED:
             out.print(f"  {'':<10} … and {len(names) - _LISTED} more {label}")
+
+
+def _print_config(config: ConfigResult, out: Console) -> None:
+    if config.why_not:
+        out.print(f"  not compared with config.json: {printable(config.why_not)}")
+    for found in config.differences[:_LISTED]:
+        where = "" if found.layers is None else f" in {_count(len(found.layers), 'layer')}, from {found.layers[0]} on"
+        line = f"{found.field} {_value(found.declared)} declared, {_value(found.config)} in config.json"
+        out.print(printable(f"  spec and config.json differ: {line}{_ORIGINS[found.stated]}{where}"))
+    if len(config.differences) > _LISTED:
+        out.print(f"  … and {len(config.differences) - _LISTED} more fields in which they differ")
+
+
+def _value(value: object) -> str:
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _print_notes(result: GateResult, out: Console) -> None:

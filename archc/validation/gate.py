@@ -22,6 +22,7 @@ from archc.families import family
 from archc.faults.base import Fault
 from archc.spec.language import BranchFields
 from archc.validation.adequacy import Adequacy
+from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
@@ -43,6 +44,7 @@ class GateResult:
     spec_name: str
     spec_sha256: str
     manifest: ManifestResult
+    config: ConfigResult
     port_kind: str = ""
     port_name: str = ""
     reference_version: str = ""
@@ -70,8 +72,13 @@ class GateResult:
     @property
     def passed(self) -> bool:
         """Whether everything that was tried holds, and something was."""
+        return self.manifest.passed and self.config.passed and self.port_holds
+
+    @property
+    def port_holds(self) -> bool:
+        """Whether the port does what it should on every probe, and something was tried."""
         probes_hold = bool(self.probes) and all(probe.passed for probe in self.probes)
-        return self.manifest.passed and probes_hold and all(invariant.passed for invariant in self.invariants)
+        return probes_hold and all(invariant.passed for invariant in self.invariants)
 
 
 def run_gate(
@@ -97,7 +104,8 @@ def run_gate(
     manifest = (
         compare_manifest(architecture, stored) if _knows_tensors(architecture) else ManifestResult((), (), (), ())
     )
-    result = GateResult(architecture.name, _fingerprint(compiled), manifest)
+    config = compare_config(compiled.loaded.spec, folder)
+    result = GateResult(architecture.name, _fingerprint(compiled), manifest, config)
     if manifest.passed:
         tokens = None if text is None else read_tokens(architecture, folder, text)
         _run_probes(compiled, folder, tokens, step, open_port, catalogue, result)
@@ -175,7 +183,7 @@ def _run_probes(
     clock.lap("port")
     if catalogue:
         judged = Judged(reference, port, baselines, logits)
-        found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.passed)
+        found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.port_holds)
         result.probes += found.probes
         result.planned += len(found.probes)
         result.blind += found.blind
