@@ -26,10 +26,10 @@ from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
-from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, length_matters
+from archc.validation.invariants import Invariant, alone_in_padding, check_invariants
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
-from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
+from archc.validation.probes import LONGEST, Blind, Probe, derive_probes, length_matters
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
 from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
@@ -208,7 +208,7 @@ def _leave_padding_to_the_invariant(
 ) -> None:
     """Takes a padded batch out of the verdict where the reference contradicts its own rows, and the port does not."""
     for one in list(result.probes):
-        failed = len(one.probe.input_ids) > 1 and not one.passed
+        failed = not one.probe.real.all() and not one.passed
         if failed and alone_in_padding(reference, port, one, logits[one.probe.name]):
             result.probes.remove(one)
             why = "in it the reference contradicts what it computes for each row alone; the port does not"

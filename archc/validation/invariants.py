@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-import torch
 from torch import Tensor
 
 from archc.analysis.cache import cache_sizes
 from archc.architecture.model import Architecture
+from archc.errors import IncompleteError
 from archc.parts.base import MixerPart
-from archc.validation.parity import BOUND, Floor, ProbeResult, deviation, up_to_a_tie
+from archc.validation.arrangements import Check, arrangement_checks, padding_checks
+from archc.validation.parity import BOUND, ProbeResult
 from archc.validation.ports import Port
-from archc.validation.probes import Blind, Probe, mixers
+from archc.validation.probes import Blind, mixers
 from archc.validation.reference import Reference
 
-_CHANGED = 4
 _CACHED = 256
 
 
@@ -32,14 +32,21 @@ class Invariant:
     detail: str
 
 
-class _Side(Protocol):
-    """A port, or the reference."""
+class _Runs:
+    """Logits of a port or of the reference by the name of their probe, each run once."""
 
-    def logits(self, probe: Probe) -> Tensor:
-        """Logits [batch, tokens, vocab] of a probe."""
+    def __init__(self, side: Port | Reference, known: Mapping[str, Tensor] | None = None) -> None:
+        self._side = side
+        self._known = dict(known or {})
 
-
-_Check: TypeAlias = Callable[[_Side, ProbeResult, Tensor], Invariant]
+    def times(self, check: Check) -> float:
+        """By how many floors a check is missed. Raises IncompleteError where an input cannot be run."""
+        for probe in check.probes:
+            if probe.name not in self._known:
+                if why := self._side.refusal(probe):
+                    raise IncompleteError(why)
+                self._known[probe.name] = self._side.logits(probe)
+        return check.compare([self._known[probe.name] for probe in check.probes])
 
 
 def check_invariants(
@@ -50,50 +57,49 @@ def check_invariants(
     logits: Mapping[str, Tensor],
     wall: int | None,
 ) -> tuple[list[Invariant], list[Blind]]:
-    """Cache size and causality; where rotations do not depend on the length of the input, also cache and padding.
+    """Cache size and windows, and everything that must not change with how tokens are arranged.
 
     `logits` are the port's own, by the probe's name; `wall` is how many positions there are, if that is limited. What
-    the reference itself does not keep is not asked of a port, and said to be unseen. A cache that is no list of keys
-    and values by layer is not looked into.
+    the reference itself does not keep is not asked of a port, and said to be unseen; so is what a port has no argument
+    for. A cache that is no list of keys and values by layer is not looked into.
     """
     found, blind = _against_own_cache(architecture, reference, wall), []
-    for check, result in _checks(architecture, results):
-        own = logits[result.probe.name]
-        invariant = check(port, result, own)
-        if not invariant.passed:
-            theirs = check(reference, result, reference.logits(result.probe))
-            if not theirs.passed:
-                blind.append(
-                    Blind(invariant.name, f"the reference itself is {theirs.figure:,.0f} floors from keeping it")
-                )
-                continue
-        found.append(invariant)
+    ours, theirs = _Runs(port, logits), _Runs(reference)
+    for check in arrangement_checks(architecture, results):
+        if check.packs and not getattr(port, "packs", False):
+            continue  # positions that begin anew mean nothing to most ports
+        if why := next(filter(None, map(port.refusal, check.probes)), None):
+            blind.append(Blind(check.name, f"this port cannot run it: {why}"))
+            continue
+        try:
+            times = ours.times(check)
+        except IncompleteError as error:
+            if not check.new_ground:
+                raise
+            blind.append(Blind(check.name, f"this port cannot run it: {error.problem}"))
+            continue
+        broken = _broken_by(theirs, check) if times > BOUND else ""
+        if broken:
+            blind.append(Blind(check.name, broken))
+        else:
+            found.append(_within(check.name, times))
     return found, blind
+
+
+def _broken_by(reference: _Runs, check: Check) -> str:
+    """How the reference misses a check itself; nothing where it keeps it."""
+    try:
+        times = reference.times(check)
+    except IncompleteError as error:
+        return f"the reference cannot run it: {error.problem}"
+    return f"the reference itself is {times:,.0f} floors from keeping it" if times > BOUND else ""
 
 
 def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own: Tensor) -> bool:
     """Whether a port gives in a padded batch what it gives for each row alone, and the reference does not."""
-    return _padding(port, result, own).passed and not _padding(reference, result, reference.logits(result.probe)).passed
-
-
-def _checks(architecture: Architecture, results: list[ProbeResult]) -> Iterator[tuple[_Check, ProbeResult]]:
-    """What is asked, and on which probe."""
-    one_row = [r for r in results if r.probe.chunks is None and len(r.probe.input_ids) == 1]
-    plain = [r for r in one_row if r.probe.position_ids is None and r.probe.tokens > _CHANGED]
-    if plain:
-        yield _causality, min(plain, key=lambda one: abs(one.probe.tokens - 64))
-    if length_matters(architecture):
-        return
-    for result in results:
-        if result.probe.chunks is not None:
-            yield _cache, result
-        if len(result.probe.input_ids) > 1:
-            yield _padding, result
-
-
-def length_matters(architecture: Architecture) -> bool:
-    """Whether rotations depend on the length of the input."""
-    return any(mixer.rope is not None and mixer.rope.length_matters for mixer in mixers(architecture))
+    independence = next(padding_checks(result))
+    kept = _Runs(port, {result.probe.name: own}).times(independence) <= BOUND
+    return kept and bool(_broken_by(_Runs(reference), independence))
 
 
 def _against_own_cache(architecture: Architecture, reference: Reference, wall: int | None) -> list[Invariant]:
@@ -127,39 +133,6 @@ def _kept_window(mixer: MixerPart) -> int | None:
 
 def _window(window: int | None) -> str:
     return "no window" if window is None else f"a window of {window}"
-
-
-def _causality(side: _Side, result: ProbeResult, own: Tensor) -> Invariant:
-    """Other tokens at the end leave the logits before them as they were."""
-    ids = result.probe.input_ids.clone()
-    ids[:, -_CHANGED:] = ids[:, -_CHANGED:].flip(-1) // 2
-    changed = side.logits(replace(result.probe, input_ids=ids))
-    before = result.probe.real.clone()
-    before[:, -_CHANGED:] = False
-    return _within("causality", _times(changed, own, before, result.tied, result.floor))
-
-
-def _cache(side: _Side, result: ProbeResult, own: Tensor) -> Invariant:
-    """One full pass gives what prefill, steps and chunks gave."""
-    whole = side.logits(replace(result.probe, chunks=None))
-    return _within("cache equivalence", _times(own, whole, result.probe.real, result.tied, result.floor))
-
-
-def _padding(side: _Side, result: ProbeResult, own: Tensor) -> Invariant:
-    """A padded row of a batch gives what the row alone gives."""
-    worst = 0.0
-    for row, real in enumerate(result.probe.real):
-        ids = result.probe.input_ids[row, real][None]
-        alone = side.logits(Probe("row", "a row alone", ids))
-        tied = result.tied[row, real][None]
-        times = _times(own[row, real][None], alone, torch.ones_like(ids).bool(), tied, result.floor)
-        worst = max(worst, times)
-    return _within("padding independence", worst)
-
-
-def _times(ours: Tensor, theirs: Tensor, judged: Tensor, tied: Tensor, floor: Floor) -> float:
-    """How far two runs of a port are apart, in floors."""
-    return floor.times(deviation(ours, theirs, up_to_a_tie(ours, theirs, judged, tied, floor)))
 
 
 def _within(name: str, times: float) -> Invariant:

@@ -63,7 +63,8 @@ class GeneratedPort:
             if probe.chunks is None:
                 return self.model(probe.input_ids, probe.position_ids, probe.attention_mask)  # type: ignore[no-any-return]
             cache = self.model.new_cache(len(probe.input_ids), sum(probe.chunks))
-            return torch.cat([self.model(piece, cache=cache) for piece in probe.pieces()], dim=1)
+            given = [(piece.input_ids, piece.position_ids, piece.attention_mask) for piece in probe.steps()]
+            return torch.cat([self.model(*inputs, cache) for inputs in given], dim=1)
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
         """Activations at the points that `Reference.points` gives.

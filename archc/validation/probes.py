@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 SEED = 20_240_917
 LONGEST = 2048
+SHIFTED = "shifted positions"
 _LENGTHS = (
     (8, "a short prompt"),
     (64, "heads, positions, norms and activations"),
     (512, "positions in the hundreds"),
 )
 _LONG = 512
+_TYPICAL = 64
+_SHIFTS = (500, 5000)
 _CHUNKS = (16, 1, 1, 1, 5, 11, 13)
 _ROWS = (5, 17, 32)
 _Ids = Callable[[int, int], Tensor]
@@ -60,9 +63,15 @@ class Probe:
 
     def pieces(self) -> Iterator[Tensor]:
         """The input in its chunks, [batch, n] each."""
+        yield from (step.input_ids for step in self.steps())
+
+    def steps(self) -> Iterator[Probe]:
+        """The input in its chunks, as each is passed with a cache: its mask is that of all tokens so far."""
         assert self.chunks is not None
         for start, end in pairwise((0, *accumulate(self.chunks))):
-            yield self.input_ids[:, start:end]
+            positions = None if self.position_ids is None else self.position_ids[:, start:end]
+            mask = None if self.attention_mask is None else self.attention_mask[:, :end]
+            yield Probe(self.name, self.purpose, self.input_ids[:, start:end], positions, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,7 @@ def derive_probes(
         _padded(ids, wall),
         _cached(ids, wall),
         (_distant(architecture, ids, wall), []),
+        (_shifted(architecture, probes, wall), []),
     ):
         probes += more
         blind += unseen
@@ -107,6 +117,22 @@ def derive_probes(
 def mixers(architecture: Architecture) -> list[MixerPart]:
     """What lets positions meet, layer by layer."""
     return [layer.mixer for layer in architecture.layers if layer.mixer is not None]
+
+
+def length_matters(architecture: Architecture) -> bool:
+    """Whether rotations depend on the length of the input."""
+    return any(mixer.rope is not None and mixer.rope.length_matters for mixer in mixers(architecture))
+
+
+def straddling(size: int, tokens: int) -> tuple[int, ...]:
+    """Pieces of an input that reach up to a window of `size`, step over its edge, and lie across it; about 2.5 windows.
+
+    What is left of the input is the last one.
+    """
+    chunks = [size - 1, 1, 1, size // 2, size + 1, 1]
+    while sum(chunks) >= tokens:
+        chunks.pop()
+    return (*chunks, tokens - sum(chunks))
 
 
 def _named(tokens: int) -> str:
@@ -149,6 +175,23 @@ def _cached(ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
         chunks.pop()
     purpose = "prefill, single steps, uneven chunks"
     return [Probe("cache", purpose, ids(1, sum(chunks)), chunks=tuple(chunks))], []
+
+
+def _shifted(architecture: Architecture, plain: list[Probe], wall: int) -> list[Probe]:
+    """A typical prompt far from position 0, in a row for each offset: rotations know distances alone.
+
+    Not where rotations depend on the length of the input, nor where positions are added to the embedding.
+    """
+    typical = min(plain, key=lambda probe: abs(probe.tokens - _TYPICAL)).input_ids
+    room = min(architecture.context, wall) - typical.shape[1]
+    rotated = any(mixer.rope is not None for mixer in mixers(architecture))
+    if not rotated or room <= 0 or architecture.embedding.positions or length_matters(architecture):
+        return []
+    offsets = torch.tensor(sorted({min(offset, room) for offset in _SHIFTS}))
+    positions = torch.arange(typical.shape[1]) + offsets[:, None]
+    ids = typical.expand(len(offsets), -1)
+    purpose = f"a prompt {' and '.join(f'{offset:,}' for offset in offsets.tolist())} positions further on"
+    return [Probe(SHIFTED, purpose, ids, positions, torch.ones_like(positions))]
 
 
 def _distant(architecture: Architecture, ids: _Ids, wall: int) -> list[Probe]:
