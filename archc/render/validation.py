@@ -79,6 +79,10 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "unread": list(manifest.unread),
         },
         "static": None if result.config.why_not else [_static_document(one) for one in result.config.differences],
+        "norm_weights": [
+            {"tensors": one.tensors, "declared": one.declared, "mean": _finite(one.mean), "looks": one.looks}
+            for one in result.gains
+        ],
         "text": None
         if result.text is None
         else {
@@ -272,6 +276,10 @@ def _print_notes(result: GateResult, out: Console) -> None:
         notes.append(f"the reference's cached run is {times} floors from its own full pass; {held}")
     elif result.steps_against_whole:
         notes.append("the reference cannot decode; the port's steps are held against its full pass")
+    notes += [
+        f"{printable(one.tensors)} (mean {one.mean:.2f}): declared {one.declared}, but these weights look {one.looks}"
+        for one in result.gains
+    ]
     notes += [f"not seen: {blind.field} ({blind.why})" for blind in result.blind]
     if result.divergence is not None:
         times = _times(result.divergence.times_floor)

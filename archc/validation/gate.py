@@ -26,6 +26,7 @@ from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
+from archc.validation.gains import GainDoubt, doubtful_gains
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
@@ -56,6 +57,8 @@ class GateResult:
     steps_against_whole: bool = False
     """Whether the port's steps through its cache are held against the reference's full pass."""
     blind: list[Blind] = field(default_factory=list)
+    gains: tuple[GainDoubt, ...] = ()
+    """Norms whose stored weights look like another convention: a warning."""
     invariants: list[Invariant] = field(default_factory=list)
     divergence: Divergence | None = None
     divergence_note: str = ""
@@ -107,6 +110,7 @@ def run_gate(
     config = compare_config(compiled.loaded.spec, folder)
     result = GateResult(architecture.name, _fingerprint(compiled), manifest, config)
     if manifest.passed:
+        result.gains = doubtful_gains(architecture, stored) if _knows_tensors(architecture) else ()
         tokens = None if text is None else read_tokens(architecture, folder, text)
         _run_probes(compiled, folder, tokens, step, open_port, catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
