@@ -41,9 +41,7 @@ def arrangement_checks(architecture: Architecture, results: Sequence[ProbeResult
 
     Where rotations depend on the length of the input, tokens depend on what is beside and behind them.
     """
-    one_row = [r for r in results if r.probe.chunks is None and len(r.probe.input_ids) == 1]
-    plain = [r for r in one_row if r.probe.position_ids is None and r.probe.tokens > _CHANGED]
-    typical = min(plain, key=lambda one: abs(one.probe.tokens - _TYPICAL), default=None)
+    typical = typical_of(results)
     if typical is not None:
         yield _causality(typical)
     if length_matters(architecture):
@@ -56,7 +54,17 @@ def arrangement_checks(architecture: Architecture, results: Sequence[ProbeResult
             yield _cache(result)
         if not result.probe.real.all():
             yield from padding_checks(result)
-    yield from _across_windows(architecture, plain)
+    yield from _across_windows(architecture, _plain(results))
+
+
+def typical_of(results: Sequence[ProbeResult]) -> ProbeResult | None:
+    """The probe of one row, without explicit positions, whose length is closest to what most properties show at."""
+    return min(_plain(results), key=lambda one: abs(one.probe.tokens - _TYPICAL), default=None)
+
+
+def _plain(results: Sequence[ProbeResult]) -> list[ProbeResult]:
+    one_row = [r for r in results if r.probe.chunks is None and len(r.probe.input_ids) == 1]
+    return [r for r in one_row if r.probe.position_ids is None and r.probe.tokens > _CHANGED]
 
 
 def padding_checks(result: ProbeResult) -> Iterator[Check]:

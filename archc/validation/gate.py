@@ -22,6 +22,7 @@ from archc.families import family
 from archc.faults.base import Fault
 from archc.spec.language import BranchFields
 from archc.validation.adequacy import Adequacy
+from archc.validation.arrangements import typical_of
 from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
@@ -31,6 +32,7 @@ from archc.validation.invariants import Invariant, alone_in_padding, check_invar
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import LONGEST, Blind, Probe, derive_probes, length_matters
+from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
 from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
@@ -176,6 +178,7 @@ def _run_probes(
     step("invariants")
     result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
     result.blind += unasked
+    _try_rearranged(compiled, folder, open_port, reference, result, logits, step)
     if _contradicts_itself(architecture, result.disagreement):
         _hold_steps_against_whole(reference, result, baselines, logits, step)
     _leave_padding_to_the_invariant(reference, port, result, logits)
@@ -193,6 +196,25 @@ def _run_probes(
         result.blind += found.blind
         result.observed, result.adequacy, result.diagnosis = found.observed, found.adequacy, found.diagnosis
         clock.lap("faults")
+
+
+def _try_rearranged(
+    compiled: Compiled,
+    folder: Path,
+    open_port: Callable[[Architecture, Path], Port],
+    reference: Reference,
+    result: GateResult,
+    logits: Mapping[str, Tensor],
+    step: Step,
+) -> None:
+    """Adds the invariants that need other weights, tried on a typical probe."""
+    typical = typical_of(result.probes)
+    if typical is not None and _knows_tensors(compiled.architecture):
+        step("rearranged weights")
+        own = logits[typical.probe.name]
+        more, unasked = check_rearranged(compiled.loaded.spec, folder, open_port, reference, typical, own)
+        result.invariants += more
+        result.blind += unasked
 
 
 def _hold_steps_against_whole(

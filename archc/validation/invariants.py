@@ -82,7 +82,7 @@ def check_invariants(
         if broken:
             blind.append(Blind(check.name, broken))
         else:
-            found.append(_within(check.name, times))
+            found.append(within_bound(check.name, times))
     return found, blind
 
 
@@ -135,5 +135,6 @@ def _window(window: int | None) -> str:
     return "no window" if window is None else f"a window of {window}"
 
 
-def _within(name: str, times: float) -> Invariant:
+def within_bound(name: str, times: float) -> Invariant:
+    """What holds where two runs of a port are at most BOUND floors apart."""
     return Invariant(name, times <= BOUND, times, "times the floor", f"at most {BOUND:.0f} expected")
