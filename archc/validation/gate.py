@@ -31,11 +31,11 @@ from archc.validation.gains import GainDoubt, doubtful_gains
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.ports import GeneratedPort, Port
-from archc.validation.probes import LONGEST, Blind, Probe, derive_probes, length_matters
+from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
-from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss
+from archc.validation.text import TextLoss, Tokens, known_tokens, read_tokens, text_loss
 
 Step = Callable[[str], None]
 
@@ -161,7 +161,8 @@ def _run_probes(
     clock.lap("load")
 
     wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
-    derived, blind = derive_probes(architecture, avoid=reference.padding, wall=wall)
+    known = known_tokens(folder)
+    derived, blind = derive_probes(architecture, avoid=reference.padding, wall=wall, known=known)
     result.planned = len(derived)
     probes, unseen = _feasible(derived, reference, port, steps_differ=length_matters(architecture))
     result.blind += blind + unseen
@@ -178,7 +179,7 @@ def _run_probes(
     step("invariants")
     result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
     result.blind += unasked
-    _try_rearranged(compiled, folder, open_port, reference, result, logits, step)
+    _try_rearranged(compiled, folder, open_port, Judged(reference, port, baselines, logits), result, step)
     if _contradicts_itself(architecture, result.disagreement):
         _hold_steps_against_whole(reference, result, baselines, logits, step)
     _leave_padding_to_the_invariant(reference, port, result, logits)
@@ -202,17 +203,17 @@ def _try_rearranged(
     compiled: Compiled,
     folder: Path,
     open_port: Callable[[Architecture, Path], Port],
-    reference: Reference,
+    judged: Judged,
     result: GateResult,
-    logits: Mapping[str, Tensor],
     step: Step,
 ) -> None:
     """Adds the invariants that need other weights, tried on a typical probe."""
     typical = typical_of(result.probes)
     if typical is not None and _knows_tensors(compiled.architecture):
         step("rearranged weights")
-        own = logits[typical.probe.name]
-        more, unasked = check_rearranged(compiled.loaded.spec, folder, open_port, reference, typical, own)
+        own = judged.logits[typical.probe.name]
+        spec, reference = compiled.loaded.spec, judged.reference
+        more, unasked = check_rearranged(spec, folder, open_port, reference, typical, judged.port, own)
         result.invariants += more
         result.blind += unasked
 
@@ -260,6 +261,9 @@ def _feasible(
         if probe.chunks is not None and reference.steps_are_whole and steps_differ:
             why = "the reference cannot decode, and rotations that depend on the length make steps another function"
             blind.append(Blind(probe.name, why))
+            continue
+        if probe.name == UNUSED and not reference.logits(probe).isfinite().all():
+            blind.append(Blind(probe.name, "the reference itself gives no numbers there"))
             continue
         for side, refusal in (("the reference", reference.refusal(probe)), ("this port", port.refusal(probe))):
             if refusal:

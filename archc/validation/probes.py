@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SEED = 20_240_917
 LONGEST = 2048
 SHIFTED = "shifted positions"
+UNUSED = "unused tokens"
 _LENGTHS = (
     (8, "a short prompt"),
     (64, "heads, positions, norms and activations"),
@@ -83,12 +84,16 @@ class Blind:
 
 
 def derive_probes(
-    architecture: Architecture, seed: int = SEED, avoid: frozenset[int] = frozenset(), wall: int | None = None
+    architecture: Architecture,
+    seed: int = SEED,
+    avoid: frozenset[int] = frozenset(),
+    wall: int | None = None,
+    known: int | None = None,
 ) -> tuple[list[Probe], list[Blind]]:
     """The probes of an Architecture, and what they cannot see. Tokens to `avoid` stand for nothing, as padding does.
 
     A model with a learned table gets no position beyond it, nor beyond the `wall` of its reference: probes shrink to
-    fit, or what they would show is blind.
+    fit, or what they would show is blind. `known` is how many tokens the tokenizer has, if that is known.
     """
     generator = torch.Generator().manual_seed(seed)
     wall = wall or architecture.embedding.positions or 2**62
@@ -108,6 +113,7 @@ def derive_probes(
         _cached(ids, wall),
         (_distant(architecture, ids, wall), []),
         (_shifted(architecture, probes, wall), []),
+        (_unused(architecture, ids, wall, known), []),
     ):
         probes += more
         blind += unseen
@@ -192,6 +198,17 @@ def _shifted(architecture: Architecture, plain: list[Probe], wall: int) -> list[
     ids = typical.expand(len(offsets), -1)
     purpose = f"a prompt {' and '.join(f'{offset:,}' for offset in offsets.tolist())} positions further on"
     return [Probe(SHIFTED, purpose, ids, positions, torch.ones_like(positions))]
+
+
+def _unused(architecture: Architecture, ids: _Ids, wall: int, known: int | None) -> list[Probe]:
+    """Ids that no text has, of rows that pad the vocabulary, by turns with others: embedded, and among the logits."""
+    beyond = range(known, architecture.vocab_size) if known else range(0)
+    tokens = min(8, wall)
+    if not beyond or tokens < 2:
+        return []
+    found = ids(1, tokens)
+    found[0, 1::2] = torch.linspace(beyond[0], beyond[-1], tokens // 2).round().long()
+    return [Probe(UNUSED, f"rows of the vocabulary beyond the tokenizer's {known:,}", found)]
 
 
 def _distant(architecture: Architecture, ids: _Ids, wall: int) -> list[Probe]:

@@ -50,7 +50,7 @@ class _CannotError(Exception):
 
 
 def check_rearranged(
-    spec: Spec, folder: Path, open_port: OpenPort, reference: Reference, result: ProbeResult, own: Tensor
+    spec: Spec, folder: Path, open_port: OpenPort, reference: Reference, result: ProbeResult, port: Port, own: Tensor
 ) -> tuple[list[Invariant], list[Blind]]:
     """Whether a port gives with rearranged weights what it gives with those in `folder`.
 
@@ -58,7 +58,7 @@ def check_rearranged(
     keep, is said to be unseen.
     """
     found, blind = [], []
-    for one in _rearrangements(spec, folder):
+    for one in _rearrangements(spec, folder, port):
         times = one if isinstance(one, Blind) else _floors_apart(one, folder, open_port, reference, result, own)
         if isinstance(times, Blind):
             blind.append(times)
@@ -68,8 +68,8 @@ def check_rearranged(
     return found, blind
 
 
-def _rearrangements(spec: Spec, folder: Path) -> Iterator[_Rearranged | Blind]:
-    """What applies to the model of a spec, stored in `folder`, and can be done; or why it cannot."""
+def _rearrangements(spec: Spec, folder: Path, port: Port) -> Iterator[_Rearranged | Blind]:
+    """What applies to the model of a spec, stored in `folder`, and can be done for a port; or why it cannot."""
     architecture = build(spec)
     for name, applies, arrange in (
         ("grouped heads", any(_grouped(mixer.shape) for mixer in mixers(architecture)), _heads_copied_out),
@@ -78,6 +78,8 @@ def _rearrangements(spec: Spec, folder: Path) -> Iterator[_Rearranged | Blind]:
         if not applies:
             continue
         try:
+            if not getattr(port, "reloads", True):
+                raise _CannotError("this port cannot load another checkpoint")
             if why := refusal(folder):
                 raise _CannotError(why)
             yield arrange(name, spec, architecture, folder)
