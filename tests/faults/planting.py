@@ -25,7 +25,7 @@ import functools
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -50,7 +50,18 @@ from tests.tiny import BY_NAME
 
 Plant = Callable[[Any], Any]
 
-MORE: dict[str, Case] = {}
+
+def _twin(name: str, of: str, **changes: Any) -> Case:
+    """A case of the zoo with some changes."""
+    [found] = [case for case in CASES if case.name == of]
+    return replace(found, name=name, config={**found.config, **changes})
+
+
+_LONGROPE = {**_twin("", "phimoe-longrope").config["rope_parameters"], "long_mscale": 1.4}
+
+MORE: dict[str, Case] = {
+    case.name: case for case in (_twin("phimoe-mscales", "phimoe-longrope", rope_parameters=_LONGROPE),)
+}
 """Further tiny models, for what no other shows."""
 
 
@@ -176,33 +187,34 @@ def _apart(bench: Bench, port: Port, mutant: Mutant) -> float:
 # What plantings are made with.
 
 
-def within(model: nn.Module, ending: str) -> list[Any]:
-    """The modules of a model whose name ends so, in order: `self_attn`, `mlp.gate`, `layers.1.self_attn`."""
-    found = [module for name, module in model.named_modules() if f".{name}".endswith(f".{ending}")]
-    assert found, f"{type(model).__name__} has no {ending}"
+def within(model: nn.Module, endings: str) -> list[Any]:
+    """The modules of a model whose names end so, in order: `self_attn`, `layers.1.mlp`, `q_norm k_norm`."""
+    asked = tuple(f".{ending}" for ending in endings.split())
+    found = [module for name, module in model.named_modules() if f".{name}".endswith(asked)]
+    assert found, f"{type(model).__name__} has no {endings}"
     return found
 
 
-def every(model: Any, ending: str, **values: object) -> Any:
-    """The model with attributes set on every module whose name ends so."""
-    for module in within(model, ending):
+def every(model: Any, endings: str, **values: object) -> Any:
+    """The model with attributes set on every module whose names end so."""
+    for module in within(model, endings):
         for name, value in values.items():
             assert hasattr(module, name), f"{type(module).__name__} has no {name}"
             setattr(module, name, value)
     return model
 
 
-def rewritten(model: Any, ending: str, change: Callable[[Any], None]) -> Any:
-    """The model with every module whose name ends so changed, weights and all."""
+def rewritten(model: Any, endings: str, change: Callable[[Any], None]) -> Any:
+    """The model with every module whose names end so changed, weights and all."""
     with torch.no_grad():
-        for module in within(model, ending):
+        for module in within(model, endings):
             change(module)
     return model
 
 
-def wrapped(model: Any, ending: str, wrap: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> Any:
-    """The model in which `wrap(module, forward)` takes the place of forward in modules whose name ends so."""
-    for module in within(model, ending):
+def wrapped(model: Any, endings: str, wrap: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> Any:
+    """The model in which `wrap(module, forward)` takes the place of forward in modules whose names end so."""
+    for module in within(model, endings):
         module.forward = functools.wraps(module.forward)(wrap(module, module.forward))
     return model
 
@@ -221,6 +233,11 @@ def patched(model: Any, **functions: Callable[..., Any]) -> Any:
 
     model.forward = run
     return model
+
+
+def identity(model: Any, endings: str) -> Any:
+    """The model in which modules whose names end so hand on what they get."""
+    return wrapped(model, endings, lambda _module, _forward: lambda x: x)
 
 
 def reconfigured(model: Any, **changes: object) -> Any:
