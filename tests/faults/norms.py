@@ -223,9 +223,9 @@ INNER = (
     Planting("ffn.inner_norm", "false", "zoo/bitnet", lambda m: identity(m, "ffn_sub_norm")),
     Planting(
         "attention.latent_norm.eps",
-        "1e-05",
-        "zoo/deepseek_v3",
-        lambda m: every(m, "q_a_layernorm kv_a_layernorm", variance_epsilon=1e-5),
+        "0.037",
+        "deepseek_v3-eps",
+        lambda m: every(m, "q_a_layernorm kv_a_layernorm", variance_epsilon=0.037),
     ),
     Planting("attention.latent_norm", None, "zoo/deepseek_v3", lambda m: identity(m, "kv_a_layernorm")),
     Planting("attention.latent_norm.query", None, "zoo/deepseek_v3", lambda m: identity(m, "q_a_layernorm")),

@@ -60,7 +60,13 @@ def _twin(name: str, of: str, **changes: Any) -> Case:
 _LONGROPE = {**_twin("", "phimoe-longrope").config["rope_parameters"], "long_mscale": 1.4}
 
 MORE: dict[str, Case] = {
-    case.name: case for case in (_twin("phimoe-mscales", "phimoe-longrope", rope_parameters=_LONGROPE),)
+    case.name: case
+    for case in (
+        _twin("phimoe-mscales", "phimoe-longrope", rope_parameters=_LONGROPE),
+        _twin("deepseek_v3-eps", "deepseek_v3", rms_norm_eps=1e-3),
+        _twin("laguna-capped", "laguna", moe_router_logit_softcapping=0.5),
+        _twin("deepseek_v3-groups", "deepseek_v3", n_group=4, topk_group=2, num_experts_per_tok=3),
+    )
 }
 """Further tiny models, for what no other shows."""
 
@@ -233,6 +239,14 @@ def patched(model: Any, **functions: Callable[..., Any]) -> Any:
 
     model.forward = run
     return model
+
+
+class Function(nn.Module):
+    """A function in the place of a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
 
 
 def identity(model: Any, endings: str) -> Any:
