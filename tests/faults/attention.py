@@ -41,21 +41,16 @@ def _no_shift(module: Any) -> None:
     module.bias.zero_()
 
 
-def _attend(scores_of: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    """Gemma 2's attention with something else in the place of its cap of 1.7."""
+def _capped_wrongly(model: Any) -> Any:
+    """Gemma 2 whose scores become x·tanh(x / 1.7)."""
 
-    def attend(
-        _original: Any, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, **more: Any
-    ) -> Any:
-        key, value = (x.repeat_interleave(module.num_key_value_groups, dim=1) for x in (key, value))
-        scores = scores_of(query @ key.transpose(2, 3) * more["scaling"]) + mask
-        return (scores.softmax(-1) @ value).transpose(1, 2).contiguous(), None
+    def attend(_original: Any, module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **more: Any) -> Any:
+        key, value = (x.repeat_interleave(module.num_key_value_groups, dim=1) for x in (k, v))
+        scores = q @ key.transpose(2, 3) * more["scaling"]
+        weights = (scores * torch.tanh(scores / 1.7) + mask).softmax(-1)
+        return (weights @ value).transpose(1, 2).contiguous(), None
 
-    return attend
-
-
-def _wrong_cap(scores: Tensor) -> Tensor:
-    return scores * torch.tanh(scores / 1.7)
+    return patched(model, eager_attention_forward=attend)
 
 
 def _faint(module: Any) -> None:
@@ -163,9 +158,7 @@ PLANTINGS = (
     Planting("attention.bias", "none", "qwen2", lambda m: rewritten(m, "q_proj k_proj v_proj", _no_shift)),
     Planting("attention.bias", "[q, k, v]", "llama-biased", lambda m: rewritten(m, "o_proj", _no_shift)),
     Planting("attention.softcap", "null", GEMMA, lambda m: every(m, "self_attn", attn_logit_softcapping=None)),
-    Planting(
-        "attention.softcap.formula", None, GEMMA, lambda m: patched(m, eager_attention_forward=_attend(_wrong_cap))
-    ),
+    Planting("attention.softcap.formula", None, GEMMA, _capped_wrongly),
     Planting("attention.sinks", "none", "zoo/gpt_oss", lambda m: rewritten(m, "self_attn", _faint)),
     Planting("attention.gate", "null", "zoo/afmoe", lambda m: wrapped(m, "self_attn.gate_proj", _always(40.0))),
     Planting("attention.gate.score", "sigmoid", "zoo/laguna", lambda m: wrapped(m, "g_proj", _before_softplus)),

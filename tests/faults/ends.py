@@ -12,6 +12,7 @@ from tests.faults.attention import FULL, SLIDING
 from tests.faults.planting import Planting, every, identity, patched, reconfigured, rewritten, within, wrapped
 
 LLAMA, GEMMA = "llama-default", "gemma2"
+LAYERS = "layers.0 layers.1 layers.2"
 
 
 def _tied(model: Any) -> Any:
@@ -108,15 +109,13 @@ PLANTINGS = (
         lambda m: reconfigured(m, layer_types=[FULL, SLIDING, SLIDING]),
     ),
     Planting("layers.count", "2", LLAMA, _shorter),
-    Planting(
-        "residual.branch", "1", "zoo/granite", lambda m: every(m, "layers.0 layers.1 layers.2", residual_multiplier=1.0)
-    ),
+    Planting("residual.branch", "1", "zoo/granite", lambda m: every(m, LAYERS, residual_multiplier=1.0)),
     Planting("residual.by_depth", "false", "zoo/beam", lambda m: patched(m, depth_scaled_residual_add=_by_depth)),
     Planting(
         "residual.learned",
         "none",
         "zoo/doge",
-        lambda m: rewritten(m, "layers.0 layers.1 layers.2", _ones("input_residual", "post_attention_residual")),
+        lambda m: rewritten(m, LAYERS, _ones("input_residual", "post_attention_residual")),
     ),
     Planting(
         "residual.layer_scalar",
@@ -124,7 +123,7 @@ PLANTINGS = (
         "zoo/gemma4_unified_text",
         lambda m: rewritten(m, " ".join(f"layers.{n}" for n in range(5)), _ones("layer_scalar")),
     ),
-    Planting("residual.carries", "normed", LLAMA, lambda m: wrapped(m, "layers.0 layers.1 layers.2", _carrying)),
+    Planting("residual.carries", "normed", LLAMA, lambda m: wrapped(m, LAYERS, _carrying)),
     Planting(
         "residual.carries",
         "stream",

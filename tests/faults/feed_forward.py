@@ -12,6 +12,7 @@ from tests.faults.planting import Function, Planting, every, rewritten, within, 
 
 LLAMA, GEMMA, OSS = "llama-default", "gemma2", "zoo/gpt_oss-tight"
 MIXTURE, SUMMED, DEEPSEEK = "qwen3_moe", "qwen3_moe-renormalised", "zoo/deepseek_v3"
+SPARSE = "layers.0.mlp layers.2.mlp layers.3.mlp"
 
 
 def _activation(behaves_as: str, case: str, function: nn.Module, *, fault: str = "ffn.activation") -> Planting:
@@ -57,12 +58,9 @@ def _no_shift(module: Any) -> None:
     module.bias.zero_()
 
 
-def _no_shifts(*names: str) -> Callable[[Any], None]:
-    def change(module: Any) -> None:
-        for name in names:
-            getattr(module, name).zero_()
-
-    return change
+def _no_shifts(module: Any) -> None:
+    module.gate_up_proj_bias.zero_()
+    module.down_proj_bias.zero_()
 
 
 # Routers: logits, weights and numbers of the chosen experts, in this order.
@@ -160,6 +158,8 @@ def _powerless(model: Any) -> Any:
     return every(model, "ffn", moe_normalize_expert_weights=1.0)
 
 
+softmax_of_chosen = _routed(_softmax_of_chosen)
+
 DENSE = (
     _activation("gelu", LLAMA, nn.GELU()),
     _activation("relu", LLAMA, nn.ReLU()),
@@ -184,7 +184,7 @@ DENSE = (
         "ffn.bias",
         "false",
         OSS,
-        lambda m: rewritten(m, "mlp.experts", _no_shifts("gate_up_proj_bias", "down_proj_bias")),
+        lambda m: rewritten(m, "mlp.experts", _no_shifts),
     ),
 )
 """Dense feed-forwards, and what is inside experts."""
@@ -193,7 +193,7 @@ EXPERTS = (
     Planting("ffn.router.renormalize", "true", MIXTURE, lambda m: every(m, "mlp.gate", norm_topk_prob=True)),
     Planting("ffn.router.renormalize", "false", SUMMED, lambda m: every(m, "mlp.gate", norm_topk_prob=False)),
     Planting("ffn.router.renormalize", "false", DEEPSEEK, lambda m: every(m, "mlp.gate", norm_topk_prob=False)),
-    Planting("ffn.router.order", "top_k_then_score", MIXTURE, _routed(_softmax_of_chosen)),
+    Planting("ffn.router.order", "top_k_then_score", MIXTURE, softmax_of_chosen),
     Planting("ffn.router.score", "sigmoid", MIXTURE, _routed(_sigmoid)),
     Planting("ffn.router.score", "softmax", DEEPSEEK, _deepseek(lambda x: x.softmax(-1))),
     Planting("ffn.router.scale", "1", DEEPSEEK, lambda m: every(m, "mlp.gate", routed_scaling_factor=1.0)),
@@ -223,7 +223,7 @@ EXPERTS = (
         "ffn.shared.combine",
         "average",
         "zoo/qwen2_moe",
-        lambda m: wrapped(m, "layers.0.mlp layers.2.mlp layers.3.mlp", _halved),
+        lambda m: wrapped(m, SPARSE, _halved),
     ),
 )
 """Experts: how they are chosen and weighed, and what stands beside them."""

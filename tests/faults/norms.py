@@ -165,7 +165,7 @@ def _over_each_head(module: Any, forward: Any) -> Callable[[Tensor], Tensor]:
     del forward
 
     def run(x: Tensor) -> Tensor:
-        heads = x.unflatten(-1, (-1, 10))
+        heads = x.reshape(*x.shape[:-1], -1, 10)
         square = heads.square().mean(-1, keepdim=True)
         found: Tensor = module.weight * (heads * torch.rsqrt(square + module.variance_epsilon)).flatten(-2)
         return found

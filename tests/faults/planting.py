@@ -37,8 +37,11 @@ from torch import nn
 from archc.architecture import Compiled
 from archc.architecture.compile import compile_text
 from archc.importing.convert import import_spec
+from archc.validation.diagnosis import Diagnosis, diagnose
+from archc.validation.evidence import Case as Evidences
+from archc.validation.evidence import Side
 from archc.validation.parity import BOUND, Baseline, deviation, measure
-from archc.validation.ports import Port
+from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import derive_probes
 from archc.validation.python_port import PythonPort
 from archc.validation.reference import Reference
@@ -49,6 +52,8 @@ from tests.families.zoo_case import Case
 from tests.tiny import BY_NAME
 
 Plant = Callable[[Any], Any]
+LONGEST = 128
+"""Tokens of the longest probe that is run: tiny models show everything within these."""
 
 
 def _twin(name: str, of: str, **changes: Any) -> Case:
@@ -121,6 +126,15 @@ class Bench:
             if port.refusal(one.probe) is None and other.refusal(one.probe) is None
         )
 
+    def diagnosed(self, port: Port, seconds: float = 20.0) -> Diagnosis:
+        """What the diagnosis of the gate says of a port."""
+        able = [one for one in self.baselines if port.refusal(one.probe) is None]
+        ours = Side({one.probe.name: port.logits(one.probe) for one in able}, port.points)
+        right = Side({one.probe.name: one.logits for one in able}, self.reference.points)
+        case = Evidences(self.reference, able, ours, right)
+        mutants = mutants_of(self.compiled.architecture)
+        return diagnose(case, self.workshop, mutants, lambda _step: None, seconds)
+
     def mutants(self, planting: Planting) -> list[Mutant]:
         """The mutants that a planting should be found to be."""
         return [
@@ -155,10 +169,14 @@ def find_bench(name: str) -> Bench:
     able = [
         probe
         for probe in probes
-        if reference.refusal(probe) is None and (probe.chunks is None or reference.can_step(probe))
+        if probe.tokens <= LONGEST
+        and reference.refusal(probe) is None
+        and (probe.chunks is None or reference.can_step(probe))
     ]
     baselines, _ = measure(reference, able, lambda _step: None)
-    return Bench(folder, compiled, reference, Workshop(architecture, folder), tuple(baselines))
+    return Bench(
+        folder, compiled, reference, Workshop(architecture, GeneratedPort(architecture, folder)), tuple(baselines)
+    )
 
 
 def _case(name: str) -> Case:

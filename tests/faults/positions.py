@@ -13,11 +13,11 @@ from tests.faults.planting import Planting, every, patched, re_roped, reconfigur
 LLAMA = "llama-default"
 
 
-def _interleaved(original: Any, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> Any:
+def interleaved(original: Any, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> Any:
     """Channels 2i and 2i + 1 turn together."""
 
     def side_by_side(x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+        return x.reshape(*x.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)
 
     return original(side_by_side(q), side_by_side(k), cos, sin, unsqueeze_dim)
 
@@ -130,7 +130,7 @@ def _uneven(heads: int, tokens: int, max_bias: float, times: float = 1.0) -> Ten
 
 
 PLANTINGS = (
-    Planting("position.pairing", "interleaved", LLAMA, lambda m: patched(m, apply_rotary_pos_emb=_interleaved)),
+    Planting("position.pairing", "interleaved", LLAMA, lambda m: patched(m, apply_rotary_pos_emb=interleaved)),
     Planting(
         "position.pairing",
         "half",

@@ -8,6 +8,6 @@ from tests.faults.feed_forward import DENSE, EXPERTS
 from tests.faults.planting import Planting, check
 
 
-@pytest.mark.parametrize("planting", (*DENSE, *EXPERTS), ids=str)
+@pytest.mark.parametrize("planting", [*DENSE, *EXPERTS], ids=str)
 def test_a_planted_fault_shows_and_is_its_mutant(planting: Planting) -> None:
     check(planting)

@@ -8,6 +8,6 @@ from tests.faults.norms import INNER, PLANTINGS
 from tests.faults.planting import Planting, check
 
 
-@pytest.mark.parametrize("planting", (*PLANTINGS, *INNER), ids=str)
+@pytest.mark.parametrize("planting", [*PLANTINGS, *INNER], ids=str)
 def test_a_planted_fault_shows_and_is_its_mutant(planting: Planting) -> None:
     check(planting)

@@ -8,6 +8,6 @@ from tests.faults.planting import Planting, check
 from tests.faults.positions import PLANTINGS, SCALINGS
 
 
-@pytest.mark.parametrize("planting", (*PLANTINGS, *SCALINGS), ids=str)
+@pytest.mark.parametrize("planting", [*PLANTINGS, *SCALINGS], ids=str)
 def test_a_planted_fault_shows_and_is_its_mutant(planting: Planting) -> None:
     check(planting)
