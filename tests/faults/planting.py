@@ -70,6 +70,7 @@ MORE: dict[str, Case] = {
         _twin("phimoe-mscales", "phimoe-longrope", rope_parameters=_LONGROPE),
         _twin("deepseek_v3-eps", "deepseek_v3", rms_norm_eps=1e-3),
         _twin("laguna-capped", "laguna", moe_router_logit_softcapping=0.5),
+        _twin("deepseek_v3-low", "deepseek_v3", num_experts_per_tok=8),
         _twin("deepseek_v3-groups", "deepseek_v3", n_group=4, topk_group=2, num_experts_per_tok=3),
     )
 }
@@ -126,7 +127,7 @@ class Bench:
             if port.refusal(one.probe) is None and other.refusal(one.probe) is None
         )
 
-    def diagnosed(self, port: Port, seconds: float = 20.0) -> Diagnosis:
+    def diagnosed(self, port: Port, seconds: float = 100.0) -> Diagnosis:
         """What the diagnosis of the gate says of a port."""
         able = [one for one in self.baselines if port.refusal(one.probe) is None]
         ours = Side({one.probe.name: port.logits(one.probe) for one in able}, port.points)
