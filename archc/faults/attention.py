@@ -155,19 +155,6 @@ def _other_growths(growth: QueryScaleFields) -> Iterator[tuple[str, Any]]:
     yield f"length {growth.length + 1}", replace(growth, length=growth.length + 1)
 
 
-def _without_factors(part: Part) -> Iterator[tuple[str, Part]]:
-    if isinstance(part, Attention) and part.factors is not None:
-        for name in ("input", "key", "output"):
-            if getattr(part.factors, name) != 1:
-                yield f"{name} 1", replace(part, factors=replace(part.factors, **{name: 1.0}))
-
-
-def _without_latent_scales(part: LatentAttention) -> Iterator[tuple[str, LatentAttention]]:
-    for name in ("q_latent_scale", "kv_latent_scale"):
-        if getattr(part.fields, name) is not None:
-            yield f"{name} null", replace(part, fields=replace(part.fields, **{name: None}))
-
-
 def _other_score(gate: Any) -> Iterable[str]:
     del gate
     return ("sigmoid", "softplus")
@@ -184,10 +171,6 @@ def _ungated(layer: Layer, change: Callable[[Any], Any]) -> Layer:
         return part
 
     return parts(layer, inside)
-
-
-def _no_gate_bias(gate: Any) -> Iterator[tuple[str, Any]]:
-    yield "false", replace(gate, bias=False)
 
 
 def _capped(architecture: Architecture) -> bool:
@@ -359,15 +342,6 @@ FAULTS = (
         seen=("Avarok-Cybersecurity/atlas#754",),
     ),
     Fault(
-        id="attention.gate.bias",
-        field="attention.gate.bias",
-        kind="architecture",
-        wrong="The stored bias of the gate is not added.",
-        when="gates of heads with a bias",
-        mend="add the bias of the gate's projection",
-        slips=slips(_ungated, lambda gate: gate.bias, _no_gate_bias),
-    ),
-    Fault(
         id="attention.clip",
         field="attention.clip",
         kind="architecture",
@@ -394,24 +368,6 @@ FAULTS = (
         when="attention whose queries grow",
         mend="follow the reference's formula, and the number that it gives the first position",
         slips=slips(held("query_scale"), _growth, _other_growths),
-    ),
-    Fault(
-        id="attention.factors",
-        field="attention.factors",
-        kind="architecture",
-        wrong="A constant that multiplies what flows through the attention is left out.",
-        when="attention with constant factors",
-        mend="multiply by every factor that the config has",
-        slips=slips(parts, lambda part: "stated" if isinstance(part, Attention) else "", _without_factors),
-    ),
-    Fault(
-        id="attention.kv_latent_scale",
-        field="attention.kv_latent_scale",
-        kind="architecture",
-        wrong="A normed latent is not multiplied by its scale.",
-        when="latent attention with scaled latents",
-        mend="multiply the normed latents by their scales",
-        slips=slips(latents, lambda _part: "stated", _without_latent_scales),
     ),
     Fault(
         id="attention.dynamic_mask",

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from archc.architecture.model import Architecture
+from archc.architecture.model import Architecture, Layer
 from archc.faults.base import Edit, Fault, Faulty, Layers, Slip
-from archc.faults.sites import edit_slips, model_slips, word
+from archc.faults.sites import attentions, edit_slips, held, model_slips, word
 
 _Wrong = Iterator[tuple[object, str, Architecture]]
 
@@ -42,10 +42,6 @@ def _embedding_scales(architecture: Architecture) -> _Wrong:
     yield scale, f"rounded to bfloat16, {word(rounded)}", _embedded(architecture, scale=rounded)
 
 
-def _affine(architecture: Architecture) -> _Wrong:
-    yield True, "false", _embedded(architecture, affine=False)
-
-
 def _tied(architecture: Architecture) -> _Wrong:
     yield False, "true", _headed(architecture, tied=True)
 
@@ -73,10 +69,6 @@ def _untransformed(architecture: Architecture) -> _Wrong:
     yield "stated", "null", _headed(architecture, transform=None, transform_norm=None)
 
 
-def _unscaled_tokens(architecture: Architecture) -> _Wrong:
-    yield architecture.head.learned_scale, "null", _headed(architecture, learned_scale=None)
-
-
 def _has_cap(architecture: Architecture) -> bool:
     return architecture.head.softcap is not None
 
@@ -97,6 +89,16 @@ def _shorter(architecture: Architecture) -> _Wrong:
         yield count, str(count - 1), replace(architecture, layers=architecture.layers[:-1])
 
 
+def _but_for_what_it_sees(layer: Layer) -> Layer:
+    """A layer without window and chunk: faults of their own say that these are another layer's."""
+    return replace(attentions(layer, lambda part: replace(part, window=None, chunk=None)), kind="")
+
+
+def _but_for_turning(layer: Layer) -> Layer:
+    """A layer without rotary positions, of which the same holds."""
+    return replace(held("rope")(layer, lambda _rope: None), kind="")
+
+
 def _shifted(architecture: Architecture) -> Iterator[Slip]:
     """Every layer is of the kind of its neighbour, where weights fit both."""
     layers = architecture.layers
@@ -112,7 +114,7 @@ def _shifted(architecture: Architecture) -> Iterator[Slip]:
 
         return change
 
-    if len({layer.kind for layer in layers}) > 1:
+    if all(len({one(layer) for layer in layers}) > 1 for one in (_but_for_what_it_sees, _but_for_turning)):
         everywhere = tuple(range(len(layers)))
         yield Slip("as declared", "one layer later", moved(-1), everywhere)
         yield Slip("as declared", "one layer earlier", moved(1), everywhere)
@@ -149,15 +151,6 @@ FAULTS = (
         slips=model_slips(_untied),
         seen=("huggingface/transformers#43429",),
         loud=True,
-    ),
-    Fault(
-        id="embedding.affine",
-        field="embedding.affine",
-        kind="architecture",
-        wrong="The learned shift and factor of embedded tokens are left out.",
-        when="embeddings with a learned shift and factor",
-        mend="add the shift, then multiply by the factor",
-        slips=model_slips(_affine),
     ),
     Fault(
         id="logits.scale",
@@ -206,15 +199,6 @@ FAULTS = (
         when="heads with a layer before them",
         mend="transform what the head reads: linear layer, activation, norm",
         slips=model_slips(_untransformed),
-    ),
-    Fault(
-        id="logits.learned_scale",
-        field="logits.learned_scale",
-        kind="architecture",
-        wrong="The learned number of each token does not multiply its logit.",
-        when="heads with a learned number per token",
-        mend="multiply each logit by its number, times the constant beside it",
-        slips=model_slips(_unscaled_tokens),
     ),
     Fault(
         id="layers.pattern",

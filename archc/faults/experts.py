@@ -112,17 +112,6 @@ def _combined_otherwise(part: Experts) -> Iterator[tuple[str, Experts]]:
         yield "sum" if part.shared_average else "average", replace(part, shared_average=not part.shared_average)
 
 
-def _unnormed(part: Experts) -> Iterator[tuple[str, Experts]]:
-    if part.router_norm is not None:
-        yield "false", replace(part, router=replace(part.router, norm=False), router_norm=None)
-
-
-def _dense(architecture: Architecture) -> tuple[FeedForward | None, int]:
-    """A dense feed-forward of the model, or what one would be, and how many layers have experts."""
-    dense = [part for part in architecture.parts() if isinstance(part, FeedForward)]
-    return (dense[0] if dense else None), sum(isinstance(part, Experts) for part in architecture.parts())
-
-
 def _scheduled(part: Part) -> Iterator[tuple[str, Part]]:
     if isinstance(part, Experts) and part.gated:
         yield "gated", FeedForward(part.hidden_size, part.width, part.activation, gated=True, bias=False)
@@ -255,24 +244,6 @@ FAULTS = (
         mend="softcap·tanh(logits / softcap), before they are scored",
         slips=field_slips(routers, "softcap", lambda router: (None,)),
         same_when="logits are far below the cap",
-    ),
-    Fault(
-        id="ffn.router.norm",
-        field="ffn.router.norm",
-        kind="architecture",
-        wrong="The router reads its input without the norm that stands before it.",
-        when="routers with a norm",
-        mend="norm what the router reads, and divide it by sqrt(hidden_size)",
-        slips=slips(experts, lambda part: part.router.norm, _unnormed),
-    ),
-    Fault(
-        id="ffn.router.expert_scale",
-        field="ffn.router.expert_scale",
-        kind="architecture",
-        wrong="The learned factor of each expert does not multiply its weight.",
-        when="routers with a factor per expert",
-        mend="multiply the weight of each chosen expert by its factor",
-        slips=field_slips(routers, "expert_scale", lambda router: (False,)),
     ),
     Fault(
         id="ffn.router.renormalize_power",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from archc.architecture.model import Architecture, Layer
 from archc.faults.base import Edit, Fault, Faulty, Layers, Slip, Weights
-from archc.faults.sites import edit_slips, feed_forwards, filled, in_layers, parts, places, slips
+from archc.faults.sites import edit_slips, filled, in_layers, parts, places, slips
 from archc.parts.attention import Attention
 from archc.parts.base import Part
 from archc.parts.experts import Experts
@@ -186,13 +186,6 @@ def _zeroed(matrix: str) -> Callable[[Faulty, Layers], Faulty]:
     return change
 
 
-def _without_factors(part: FeedForward) -> Iterator[tuple[str, FeedForward]]:
-    for name in ("gate", "output") if part.factors else ():
-        if getattr(part.factors, name) != 1:
-            assert part.factors is not None
-            yield f"{name} 1", replace(part, factors=replace(part.factors, **{name: 1.0}))
-
-
 FAULTS = (
     Fault(
         id="ffn.activation",
@@ -278,14 +271,5 @@ FAULTS = (
         when="feed-forwards and experts with biases",
         mend="add the bias of every matrix that stores one",
         slips=_fewer_biases,
-    ),
-    Fault(
-        id="ffn.factors",
-        field="ffn.factors",
-        kind="architecture",
-        wrong="A constant that multiplies what flows through the feed-forward is left out.",
-        when="feed-forwards with constant factors",
-        mend="multiply by every factor that the config has",
-        slips=slips(feed_forwards, lambda _part: "stated", _without_factors),
     ),
 )

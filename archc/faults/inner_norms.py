@@ -13,6 +13,7 @@ from archc.faults.base import Edit, Fault, Faulty, Layers, Slip, Weights
 from archc.faults.norms import USUAL_EPS, other_eps, other_kind, other_weight
 from archc.faults.sites import (
     attentions,
+    branch_norms,
     edit_slips,
     feed_forwards,
     filled,
@@ -26,6 +27,7 @@ from archc.faults.sites import (
 )
 from archc.parts.attention import Attention
 from archc.parts.latent import LatentAttention
+from archc.parts.norm import Norm
 
 
 def _other_order(attention: Attention) -> Iterator[tuple[str, Attention]]:
@@ -88,10 +90,22 @@ def _with_weights_reshaped(slip: Slip) -> Callable[[Faulty, Layers], Faulty]:
     return change
 
 
-def _latent_eps(part: LatentAttention) -> Iterator[tuple[str, LatentAttention]]:
-    for eps in USUAL_EPS:
-        q = part.q_norm and replace(part.q_norm, eps=eps)
-        yield word(eps), replace(part, q_norm=q, kv_norm=replace(part.kv_norm, eps=eps))
+def _latent_eps(architecture: Architecture) -> Iterator[Slip]:
+    """The usual eps, and those of the norms around the parts."""
+    found: dict[float, None] = {}
+
+    def look(norm: Norm) -> Norm:
+        found[norm.eps] = None
+        return norm
+
+    def wrong(part: LatentAttention) -> Iterator[tuple[str, LatentAttention]]:
+        for eps in dict.fromkeys((*found, *USUAL_EPS)):
+            q = part.q_norm and replace(part.q_norm, eps=eps)
+            yield word(eps), replace(part, q_norm=q, kv_norm=replace(part.kv_norm, eps=eps))
+
+    for layer in architecture.layers:
+        branch_norms(layer, look)
+    yield from slips(latents, lambda part: part.kv_norm.eps, wrong)(architecture)
 
 
 _Q_LATENT = Edit(r"self\.q_norm\((self\.q_down\(x_BTD\)|raw_BTR)\)", r"\1")
@@ -196,7 +210,7 @@ FAULTS = (
         wrong="The norms of latents have another eps than declared, such as that of the config.",
         when="latent attention",
         mend="some references give these norms the default of their class, and not the eps of the config",
-        slips=slips(latents, lambda part: part.kv_norm.eps, _latent_eps),
+        slips=_latent_eps,
         same_when="latents are so large that the eps is below their last digit",
     ),
     Fault(

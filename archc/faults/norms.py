@@ -174,18 +174,18 @@ def _with_norms_moved(slip: Slip) -> Callable[[Faulty, Layers], Faulty]:
         found = slip.change(faulty, layers)
         had = {tensor.name for tensor in faulty.architecture.tensors()}
         lacking = [tensor.name for tensor in found.architecture.tensors() if tensor.name not in had]
-        moved = {name: source for name in lacking if (source := _stands_for(name)) in had}
+        moved = {name: source for name in lacking for source in _stand_ins(name) if source in had}
         return filled(found, lambda weights: {name: weights[source] for name, source in moved.items()})
 
     return change
 
 
-def _stands_for(name: str) -> str:
-    """The norm that a port would take for one that is not stored: the other one of the branch, or that of the layer."""
+def _stand_ins(name: str) -> tuple[str, str]:
+    """What a port would take for a norm that is not stored: the norm of the layer, or the other one of the branch."""
     owner, norm, tensor = name.rsplit(".", 2)
-    if norm.endswith("_post_norm"):
-        return f"{owner}.{norm.removesuffix('_post_norm')}_norm.{tensor}"
-    return f"{owner}.norm.{tensor}"
+    slot = norm.removesuffix("_norm").removesuffix("_post")
+    other = f"{slot}_norm" if norm.endswith("_post_norm") else f"{slot}_post_norm"
+    return f"{owner}.norm.{tensor}", f"{owner}.{other}.{tensor}"
 
 
 def _norm_names(layer: Layer) -> list[str]:

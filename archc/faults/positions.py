@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace as replaced
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,6 +17,7 @@ from archc.faults.sites import (
     by_layer,
     edit_slips,
     field_slips,
+    filled,
     held,
     model_slips,
     parts,
@@ -118,7 +121,7 @@ def _as_in_other_layers(architecture: Architecture) -> Iterator[Slip]:
         return lambda faulty, layers: by_layer(faulty, layers, in_layer)
 
     everywhere = tuple(range(count))
-    if len(found) > 1:
+    if len({replace(rope, base=2.0) for rope in found}) > 1:  # else it is a wrong base
         for rope, kind in list(found.items())[:_FEW]:
             given: list[Rope | None] = [rope if one is not None else None for one in own]
             yield Slip("each kind its own", f"as in {kind} layers", each(given), everywhere)
@@ -139,15 +142,23 @@ def _no_table(architecture: Architecture) -> Iterator[tuple[object, str, Archite
         yield "learned" if table.learned else "sinusoidal", "none", _table(architecture, None)
 
 
-def _offsets(architecture: Architecture) -> Iterator[tuple[object, str, Architecture]]:
+def _offsets(architecture: Architecture) -> Iterator[Slip]:
     """Another first row; of a learned table one that leaves rows for all positions."""
     table = architecture.embedding.table
-    for offset in (0, 1, 2) if table is not None and not table.axes else ():
-        assert table is not None
-        if table.learned and offset > table.offset:
-            continue
-        count = table.count + table.offset - offset if table.learned else table.count
-        yield table.offset, str(offset), _table(architecture, replace(table, offset=offset, count=count))
+    if table is None or table.axes:
+        return
+
+    def change(faulty: Faulty, layers: Layers, offset: int) -> Faulty:
+        del layers
+        found = replaced(faulty, architecture=_table(faulty.architecture, replace(table, offset=offset)))
+        if not table.learned:
+            return found
+        name = "position_embedding.weight"
+        return filled(found, lambda weights: {name: weights[name][: table.count + offset]})
+
+    for offset in (0, 1, 2):
+        if offset < table.offset or (offset > table.offset and not table.learned):
+            yield Slip(str(table.offset), str(offset), partial(change, offset=offset))
 
 
 def _sinusoids(name: str, *values: str) -> Slips:
@@ -270,7 +281,7 @@ FAULTS = (
         wrong="Positions are counted from another row of the table than declared.",
         when="learned positions with rows in front that none uses, or sinusoidal ones",
         mend="add the offset of the family to every position",
-        slips=model_slips(_offsets),
+        slips=_offsets,
     ),
     Fault(
         id="position.layout",

@@ -38,15 +38,6 @@ FAULTS = (
         seen=("OpenNMT/CTranslate2#1882",),
     ),
     Fault(
-        id="residual.stream",
-        field="residual.stream",
-        kind="architecture",
-        wrong="The stream is not multiplied at each branch.",
-        when="residual rules with a multiplier of the stream",
-        mend="multiply the stream before a branch is added",
-        slips=field_slips(residuals, "stream", lambda residual: (1.0,)),
-    ),
-    Fault(
         id="residual.by_depth",
         field="residual.by_depth",
         kind="architecture",

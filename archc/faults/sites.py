@@ -93,8 +93,13 @@ def branch_norms(layer: Layer, change: Callable[[Norm], Norm]) -> Layer:
 
 
 def head_norms(layer: Layer, change: Callable[[Norm], Norm]) -> Layer:
-    """The norms of queries and keys."""
-    return held("k_norm")(held("q_norm")(layer, change), change)
+    """The norms of queries and keys; latent attention has norms of latents instead."""
+
+    def inside(attention: Attention) -> Attention:
+        q, k = attention.q_norm, attention.k_norm
+        return replace(attention, q_norm=q and change(q), k_norm=k and change(k))
+
+    return attentions(layer, inside)
 
 
 def layers_whole(layer: Layer, change: Callable[[Layer], Layer]) -> Layer:

@@ -25,7 +25,7 @@ import functools
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -37,8 +37,11 @@ from torch import nn
 from archc.architecture import Compiled
 from archc.architecture.compile import compile_text
 from archc.importing.convert import import_spec
+from archc.validation.diagnosis import Diagnosis, diagnose
+from archc.validation.evidence import Case as Evidences
+from archc.validation.evidence import Side
 from archc.validation.parity import BOUND, Baseline, deviation, measure
-from archc.validation.ports import Port
+from archc.validation.ports import GeneratedPort, Port
 from archc.validation.probes import derive_probes
 from archc.validation.python_port import PythonPort
 from archc.validation.reference import Reference
@@ -49,8 +52,28 @@ from tests.families.zoo_case import Case
 from tests.tiny import BY_NAME
 
 Plant = Callable[[Any], Any]
+LONGEST = 128
+"""Tokens of the longest probe that is run: tiny models show everything within these."""
 
-MORE: dict[str, Case] = {}
+
+def _twin(name: str, of: str, **changes: Any) -> Case:
+    """A case of the zoo with some changes."""
+    [found] = [case for case in CASES if case.name == of]
+    return replace(found, name=name, config={**found.config, **changes})
+
+
+_LONGROPE = {**_twin("", "phimoe-longrope").config["rope_parameters"], "long_mscale": 1.4}
+
+MORE: dict[str, Case] = {
+    case.name: case
+    for case in (
+        _twin("phimoe-mscales", "phimoe-longrope", rope_parameters=_LONGROPE),
+        _twin("deepseek_v3-eps", "deepseek_v3", rms_norm_eps=1e-3),
+        _twin("laguna-capped", "laguna", moe_router_logit_softcapping=0.5),
+        _twin("deepseek_v3-low", "deepseek_v3", num_experts_per_tok=8),
+        _twin("deepseek_v3-groups", "deepseek_v3", n_group=4, topk_group=2, num_experts_per_tok=3),
+    )
+}
 """Further tiny models, for what no other shows."""
 
 
@@ -104,6 +127,15 @@ class Bench:
             if port.refusal(one.probe) is None and other.refusal(one.probe) is None
         )
 
+    def diagnosed(self, port: Port, seconds: float = 100.0) -> Diagnosis:
+        """What the diagnosis of the gate says of a port."""
+        able = [one for one in self.baselines if port.refusal(one.probe) is None]
+        ours = Side({one.probe.name: port.logits(one.probe) for one in able}, port.points)
+        right = Side({one.probe.name: one.logits for one in able}, self.reference.points)
+        case = Evidences(self.reference, able, ours, right)
+        mutants = mutants_of(self.compiled.architecture)
+        return diagnose(case, self.workshop, mutants, lambda _step: None, seconds)
+
     def mutants(self, planting: Planting) -> list[Mutant]:
         """The mutants that a planting should be found to be."""
         return [
@@ -138,10 +170,14 @@ def find_bench(name: str) -> Bench:
     able = [
         probe
         for probe in probes
-        if reference.refusal(probe) is None and (probe.chunks is None or reference.can_step(probe))
+        if probe.tokens <= LONGEST
+        and reference.refusal(probe) is None
+        and (probe.chunks is None or reference.can_step(probe))
     ]
     baselines, _ = measure(reference, able, lambda _step: None)
-    return Bench(folder, compiled, reference, Workshop(architecture, folder), tuple(baselines))
+    return Bench(
+        folder, compiled, reference, Workshop(architecture, GeneratedPort(architecture, folder)), tuple(baselines)
+    )
 
 
 def _case(name: str) -> Case:
@@ -176,33 +212,34 @@ def _apart(bench: Bench, port: Port, mutant: Mutant) -> float:
 # What plantings are made with.
 
 
-def within(model: nn.Module, ending: str) -> list[Any]:
-    """The modules of a model whose name ends so, in order: `self_attn`, `mlp.gate`, `layers.1.self_attn`."""
-    found = [module for name, module in model.named_modules() if f".{name}".endswith(f".{ending}")]
-    assert found, f"{type(model).__name__} has no {ending}"
+def within(model: nn.Module, endings: str) -> list[Any]:
+    """The modules of a model whose names end so, in order: `self_attn`, `layers.1.mlp`, `q_norm k_norm`."""
+    asked = tuple(f".{ending}" for ending in endings.split())
+    found = [module for name, module in model.named_modules() if f".{name}".endswith(asked)]
+    assert found, f"{type(model).__name__} has no {endings}"
     return found
 
 
-def every(model: Any, ending: str, **values: object) -> Any:
-    """The model with attributes set on every module whose name ends so."""
-    for module in within(model, ending):
+def every(model: Any, endings: str, **values: object) -> Any:
+    """The model with attributes set on every module whose names end so."""
+    for module in within(model, endings):
         for name, value in values.items():
             assert hasattr(module, name), f"{type(module).__name__} has no {name}"
             setattr(module, name, value)
     return model
 
 
-def rewritten(model: Any, ending: str, change: Callable[[Any], None]) -> Any:
-    """The model with every module whose name ends so changed, weights and all."""
+def rewritten(model: Any, endings: str, change: Callable[[Any], None]) -> Any:
+    """The model with every module whose names end so changed, weights and all."""
     with torch.no_grad():
-        for module in within(model, ending):
+        for module in within(model, endings):
             change(module)
     return model
 
 
-def wrapped(model: Any, ending: str, wrap: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> Any:
-    """The model in which `wrap(module, forward)` takes the place of forward in modules whose name ends so."""
-    for module in within(model, ending):
+def wrapped(model: Any, endings: str, wrap: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> Any:
+    """The model in which `wrap(module, forward)` takes the place of forward in modules whose names end so."""
+    for module in within(model, endings):
         module.forward = functools.wraps(module.forward)(wrap(module, module.forward))
     return model
 
@@ -221,6 +258,19 @@ def patched(model: Any, **functions: Callable[..., Any]) -> Any:
 
     model.forward = run
     return model
+
+
+class Function(nn.Module):
+    """A function in the place of a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+def identity(model: Any, endings: str) -> Any:
+    """The model in which modules whose names end so hand on what they get."""
+    return wrapped(model, endings, lambda _module, _forward: lambda x: x)
 
 
 def reconfigured(model: Any, **changes: object) -> Any:

@@ -1,0 +1,20 @@
+"""The diagnosis of a port with a planted mistake names that mistake, first and by its wrong value."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.planting import Planting, find_bench
+from tests.faults.tables import ARCHITECTURE, UNNAMED
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("planting", [one for one in ARCHITECTURE if str(one) not in UNNAMED], ids=str)
+def test_a_planted_fault_is_named(planting: Planting) -> None:
+    bench = find_bench(planting.case)
+    found = bench.diagnosed(bench.port(planting.plant))
+    assert found.found, found.note
+    named = found.found[0].mutants
+    assert [one.fault.id for one in named] == [planting.fault], found.found[0].text
+    assert planting.behaves_as in (None, named[0].slip.behaves_as)

@@ -1,0 +1,13 @@
+"""Wrong positions, planted into transformers models: each shows, and is what its mutant is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.planting import Planting, check
+from tests.faults.positions import PLANTINGS, SCALINGS
+
+
+@pytest.mark.parametrize("planting", [*PLANTINGS, *SCALINGS], ids=str)
+def test_a_planted_fault_shows_and_is_its_mutant(planting: Planting) -> None:
+    check(planting)
