@@ -98,6 +98,8 @@ def _broken_by(reference: _Runs, check: Check) -> str:
 def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own: Tensor) -> bool:
     """Whether a port gives in a padded batch what it gives for each row alone, and the reference does not."""
     independence = next(padding_checks(result))
+    if any(port.refusal(probe) for probe in independence.probes):
+        return False
     kept = _Runs(port, {result.probe.name: own}).times(independence) <= BOUND
     return kept and bool(_broken_by(_Runs(reference), independence))
 
