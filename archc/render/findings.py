@@ -143,8 +143,7 @@ def config_sentence(difference: Mapping[str, Any]) -> str:
 
 def config_differences(document: Document) -> Sequence[Mapping[str, Any]]:
     """The declared fields whose values are not those of the checkpoint's config.json."""
-    static: Mapping[str, Any] = document.get("static") or {}
-    found: Sequence[Mapping[str, Any]] = static.get("differences", [])
+    found: Sequence[Mapping[str, Any]] = document.get("static") or []
     return found
 
 
