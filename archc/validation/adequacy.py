@@ -1,25 +1,27 @@
 """Adequacy: would the gate have seen it? Every mistake that the model can have is planted and put through the probes.
 
 A probe kills a mutant when it moves logits by more than BOUND floors, that is, when a port with this mistake would have
-failed. One that survives all probes is equivalent if its logits are the right ones in 64-bit arithmetic too, up to
-rounding; else the gate is blind to it.
+failed; in 16 bits also when a layer that is judged alone moves. One that survives all probes is equivalent if its
+logits are the right ones in 64-bit arithmetic too, up to rounding; else the gate is blind to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from archc.faults.flips import field_of, flips, stated_fields
 from archc.spec.load import LoadedSpec
+from archc.validation.blockwise import layer_by_layer, probes_for_layers
 from archc.validation.parity import BOUND, Baseline, judge
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Blind, Probe
 from archc.validation.reference import Reference
 from archc.validation.rescaled import may_show
 from archc.validation.workshop import Mutant, Unmade, Workshop
+from archc.validation.yardstick import Yardstick
 
 _EQUAL = 1e-10
 """Logits that differ by less, relative to the largest, are equal in 64-bit arithmetic."""
@@ -35,6 +37,16 @@ class Bench:
     step: Callable[[str], None]
     unreached: frozenset[str] = frozenset()
     """Fields that take longer inputs than there are to show."""
+    yardsticks: dict[str, Yardstick] = field(default_factory=dict)
+    """By the name of a probe, what layers are held against, once it was asked for."""
+
+    def by_layer(self) -> Iterator[Yardstick]:
+        """What layers that are judged alone are held against, on every probe that is worth it."""
+        choices = {one.probe.name: one.choices for one in self.baselines}
+        for probe in probes_for_layers(self.workshop.clean.architecture, [one.probe for one in self.baselines]):
+            if probe.name not in self.yardsticks:
+                self.yardsticks[probe.name] = Yardstick(self.reference, probe, choices[probe.name], fed=True)
+            yield self.yardsticks[probe.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +174,18 @@ def _try_one(bench: Bench, mutant: Mutant, port: GeneratedPort, given: dict[str,
         if result.times_floor > best.times_floor:
             best = Trial(mutant, baseline.probe.name, result.times_floor)
         if best.times_floor > BOUND:
-            break
-    return best
+            return best
+    return best if bench.reference.dtype is torch.float32 else _alone(bench, mutant, port) or best
+
+
+def _alone(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial | None:
+    """The probe on which a layer by itself shows a mutant that 16-bit logits hide; None where none does."""
+    for yardstick in bench.by_layer():
+        found = layer_by_layer(yardstick, port)
+        if found is not None and found.first is not None:
+            times = found.first.times_floor * BOUND / found.bound
+            return Trial(mutant, f"{found.probe}, {found.first.point} alone", times)
+    return None
 
 
 def _why_equal(
@@ -181,7 +203,7 @@ def _why_equal(
     for baseline in sorted(bench.baselines, key=lambda one: one.probe.input_ids.numel()):
         probe = baseline.probe
         ours = given[probe.name] if probe.name in given else port.logits(probe)
-        if torch.equal(ours, clean.at(probe, torch.float32)):
+        if torch.equal(ours, clean.at(probe, bench.reference.dtype)):
             continue
         in_double = in_double or bench.workshop.make(mutant, dtype=torch.float64)
         if isinstance(in_double, Unmade):
@@ -194,7 +216,7 @@ def _why_equal(
 
 
 class Clean:
-    """What the correct port gives on the probes, in 32 and 64 bits, each worked out once."""
+    """What the correct port gives on the probes, in its own type and in 64 bits, each worked out once."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop

@@ -180,7 +180,8 @@ def _other_arithmetic(
     reference: Reference, rerun: Callable[[str, AbstractContextManager[None]], list[_Rerun]]
 ) -> Iterator[tuple[str, list[Deviation] | None]]:
     """The runs that a model may not support: None for those that it refuses."""
-    for name, change in (("fused attention", reference.fused_attention), ("fp64", reference.double_precision)):
+    changes = (("fused attention", reference.fused_attention), (reference.wider, reference.wider_arithmetic))
+    for name, change in changes:
         try:
             yield name, [found for found, _ in rerun(name, change())]
         except (IncompleteError, ValueError, ImportError):

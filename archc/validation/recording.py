@@ -78,7 +78,7 @@ def open_recording(compiled: Compiled, folder: Path, names: Sequence[str] = ()) 
         raise IncompleteError(
             f"{folder} does not hold what the spec declares", "`archc validate` says which tensors do not fit"
         )
-    reference = Reference(folder)
+    reference = Reference(folder, architecture=architecture)
     derived, _, _ = probes_for(architecture, reference)
     reference.steps_are_whole = not all(reference.can_step(probe) for probe in derived if probe.chunks is not None)
     able = [probe for probe in derived if reference.refusal(probe) is None]

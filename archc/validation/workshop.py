@@ -91,7 +91,7 @@ class Workshop:
             return Unmade("the generated code with it is the same code", loud=False)
         if dtype == torch.float64:
             source = _IN_DOUBLE.sub("64", source.replace(".float()", ".double()"))
-        return _loaded(source, weights, " and ".join(mutant.name for mutant in mutants), dtype)
+        return _loaded(source, weights, " and ".join(mutant.name for mutant in mutants), dtype, faulty.architecture)
 
     def idle(self, port: GeneratedPort) -> str | None:
         """Why what a port with a mistake leaves unread changes nothing; None where it may."""
@@ -106,7 +106,9 @@ def _nameless(architecture: Architecture) -> Architecture:
     return altered(architecture, family=None)
 
 
-def _loaded(source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.dtype | None) -> GeneratedPort | Unmade:
+def _loaded(
+    source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.dtype | None, architecture: Architecture
+) -> GeneratedPort | Unmade:
     with torch.device("meta"):
         model: Any = import_source(source).Model()
     wanted = model.state_dict()
@@ -116,4 +118,4 @@ def _loaded(source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.
         shapes = f"{list(wanted[misfit[0]].shape)}, stored {list(weights[misfit[0]].shape)}"
         return Unmade(f"it needs {misfit[0]} as {shapes}", loud=True)
     model.load_state_dict({key: weights[key] for key in wanted}, assign=True)
-    return GeneratedPort.of(model.to(dtype).eval() if dtype else model.eval(), name)
+    return GeneratedPort.of(model.to(dtype).eval() if dtype else model.eval(), name, architecture)
