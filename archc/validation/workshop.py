@@ -109,8 +109,10 @@ def _nameless(architecture: Architecture) -> Architecture:
 def _loaded(
     source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.dtype | None, architecture: Architecture
 ) -> GeneratedPort | Unmade:
+    made: Any = import_source(source).Model
+    made.initialise = lambda _model: None  # fresh weights would be thrown away
     with torch.device("meta"):
-        model: Any = import_source(source).Model()
+        model: Any = made()
     wanted = model.state_dict()
     if missing := [key for key in wanted if key not in weights]:
         return Unmade(f"it needs {missing[0]}, which the checkpoint does not hold", loud=True)
