@@ -12,7 +12,7 @@ from tests.cli.runner import archc
 SURFACE = {
     "list": ["[FAMILY]...", "--families", "--json", "--force"],
     "check": ["SPEC...", "--sarif", "--json", "--force"],
-    "explain": ["CODE|FIELD", "--json", "--force"],
+    "explain": ["CODE|FIELD|FAULT", "--json", "--force"],
     "schema": [],
     "report": [
         "SPEC",
@@ -60,7 +60,6 @@ SURFACE = {
     "lengths": ["TARGET", "--weights", "--text", "--max", "--port", "--set", "--plot", "--json", "--force"],
     "trace": ["SPEC", "--weights", "--set", "--probe", "-o", "--output", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
-    "weights": ["A", "B", "--json", "--force"],
     "fetch": ["NAME"],
 }
 
