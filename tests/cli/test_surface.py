@@ -60,6 +60,7 @@ SURFACE = {
     "lengths": ["TARGET", "--weights", "--text", "--max", "--port", "--set", "--plot", "--json", "--force"],
     "trace": ["SPEC", "--weights", "--set", "--probe", "-o", "--output", "--force"],
     "export": ["SPEC", "--set", "-o", "--output", "--force"],
+    "weights": ["A", "B", "--json", "--force"],
     "fetch": ["NAME"],
 }
 
