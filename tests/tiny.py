@@ -361,6 +361,7 @@ TINY = (
         _base(num_attention_heads=12, num_key_value_heads=3, head_dim=10),
         _spec(
             norm="{kind: rmsnorm, eps: 3.0e-3, placement: post}",
+            position=ROPE + ", float32: all}",
             attention="{heads: 12, kv_heads: 3, head_dim: 10, qk_norm: {over: width}}",
         ),
     ),

@@ -166,7 +166,7 @@ class _Sides:
             shown["why"] = problem
             return ordered(shown, Difference)
         after = build(after_spec)
-        if _same(before, after):
+        if same_model(before, after):
             return None
         old, new = _sizes(before, before.dtype), _sizes(after, before.dtype)
         shown["effect"] = Sizes(
@@ -213,7 +213,7 @@ def _problem(spec: Spec) -> str | None:
     return next((f.message for found in (alone, together, added) for f in found if f.code.startswith("E")), None)
 
 
-def _same(a: Architecture, b: Architecture) -> bool:
+def same_model(a: Architecture, b: Architecture) -> bool:
     """Whether two models are the same, whatever their layers are called."""
     if replace(a, layers=()) != replace(b, layers=()) or len(a.layers) != len(b.layers):
         return False

@@ -11,10 +11,12 @@ _LEGACY: Mapping[str, tuple[str, ...]] = {
     "rope_type": ("type",),
     "dtype": ("torch_dtype",),
     "partial_rotary_factor": ("rotary_pct",),
+    "attention_layers": ("attention_types",),
     "per_layer_config": ("head_dim", "num_key_value_heads", "global_head_dim", "num_global_key_value_heads"),
     "kv_sharing_modes": ("num_kv_shared_layers",),
 }
-"""Other spellings that transformers 5.24 resolves (configuration_utils.py, modeling_rope_utils.py, models/gemma4)."""
+"""Other spellings that transformers 5.24 resolves (configuration_utils.py, modeling_rope_utils.py, and the classes of
+gemma4 and gpt_neo)."""
 
 
 class Reading:

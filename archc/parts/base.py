@@ -83,6 +83,8 @@ class Tensor(Struct, frozen=True):
     """Whether every layer has its own, even in a branch whose parameters are shared."""
     whole_model: bool = False
     """Whether all layers share it, even where their branches share nothing."""
+    gain: Literal["plain", "one_plus"] | None = None
+    """How it multiplies, where it is the weight of a norm."""
 
     @property
     def size(self) -> int:

@@ -92,9 +92,9 @@ class Norm(Struct, frozen=True):
 
     def tensors(self, name: str) -> tuple[Tensor, ...]:
         """Weight and shift where the convention stores them, [size] or [heads, size], and two matrices of a gate."""
-        stored = ["weight"] * (self.weight != "none") + ["bias"] * self.bias
         shape = (self.size,) if self.heads is None else (self.heads, self.size)
-        tensors = [Tensor(f"{name}.{kind}", shape, "norm") for kind in stored]
+        tensors = [] if self.weight == "none" else [Tensor(f"{name}.weight", shape, "norm", gain=self.weight)]
+        tensors += [Tensor(f"{name}.bias", shape, "norm")] if self.bias else []
         if self.gate_rank:
             tensors += linear(f"{name}.gate_down", self.gate_rank, self.size, False, "norm")
             tensors += linear(f"{name}.gate_up", self.size, self.gate_rank, False, "norm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from textwrap import wrap
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from archc.validation.adequacy import Adequacy
+    from archc.validation.declared import ConfigDifference, ConfigResult
     from archc.validation.diagnosis import Diagnosis
     from archc.validation.gate import GateResult
     from archc.validation.parity import ProbeResult
     from archc.validation.static import ManifestResult
 
 _LISTED = 6
+_ORIGINS = {True: " (stated there)", False: " (not stated there: a default of its class)", None: ""}
 
 
 def gate_document(result: GateResult) -> dict[str, object]:
@@ -87,6 +90,11 @@ def gate_document(result: GateResult) -> dict[str, object]:
             ],
             "unread": list(manifest.unread),
         },
+        "static": None if result.config.why_not else [_static_document(one) for one in result.config.differences],
+        "norm_weights": [
+            {"tensors": one.tensors, "declared": one.declared, "mean": _finite(one.mean), "looks": one.looks}
+            for one in result.gains
+        ],
         "text": None
         if result.text is None
         else {
@@ -97,6 +105,16 @@ def gate_document(result: GateResult) -> dict[str, object]:
         },
         "seconds": {name: round(seconds, 3) for name, seconds in result.seconds.items()},
         "peak_memory_bytes": result.peak_memory_bytes,
+    }
+
+
+def _static_document(found: ConfigDifference) -> dict[str, object]:
+    return {
+        "field": found.field,
+        "layers": None if found.layers is None else list(found.layers),
+        "declared": found.declared,
+        "config": found.config,
+        "stated": found.stated,
     }
 
 
@@ -172,6 +190,7 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
     out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention{weights}")
     out.print(f"  port       {result.port_name or 'not loaded'}, fp32")
     _print_manifest(result.manifest, out)
+    _print_config(result.config, out)
     if result.probes:
         out.print("")
         out.print(Text(f"  {'probe':<20} {'tokens':>6}  {'floor':>8}  {'deviation':>9}  {'× floor':>8}", style="bold"))
@@ -208,6 +227,8 @@ def _reason(result: GateResult, bound: float) -> str:
     if not result.manifest.passed:
         return "the checkpoint does not hold what the spec declares; nothing was run"
     reasons = []
+    if differ := result.config.differences:
+        reasons.append(f"the spec and config.json differ in {_count(len(differ), 'field')}")
     failed = [probe for probe in result.probes if not probe.passed]
     if failed:
         worst = max(failed, key=lambda probe: probe.times_floor)
@@ -242,6 +263,21 @@ def _print_manifest(manifest: ManifestResult, out: Console) -> None:
             out.print(f"  {'':<10} … and {len(names) - _LISTED} more {label}")
 
 
+def _print_config(config: ConfigResult, out: Console) -> None:
+    if config.why_not:
+        out.print(f"  not compared with config.json: {printable(config.why_not)}")
+    for found in config.differences[:_LISTED]:
+        where = "" if found.layers is None else f" in {_count(len(found.layers), 'layer')}, from {found.layers[0]} on"
+        line = f"{found.field} {_value(found.declared)} declared, {_value(found.config)} in config.json"
+        out.print(printable(f"  spec and config.json differ: {line}{_ORIGINS[found.stated]}{where}"))
+    if len(config.differences) > _LISTED:
+        out.print(f"  … and {len(config.differences) - _LISTED} more fields in which they differ")
+
+
+def _value(value: object) -> str:
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
 def _print_notes(result: GateResult, out: Console) -> None:
     from archc.validation.parity import BOUND
 
@@ -260,6 +296,10 @@ def _print_notes(result: GateResult, out: Console) -> None:
         notes.append(f"the reference's cached run is {times} floors from its own full pass; {held}")
     elif result.steps_against_whole:
         notes.append("the reference cannot decode; the port's steps are held against its full pass")
+    notes += [
+        f"{printable(one.tensors)} (mean {one.mean:.2f}): declared {one.declared}, but these weights look {one.looks}"
+        for one in result.gains
+    ]
     notes += [f"not seen: {blind.field} ({blind.why})" for blind in result.blind]
     if result.divergence is not None:
         times = _times(result.divergence.times_floor)

@@ -21,17 +21,21 @@ from archc.families import family
 from archc.faults.base import Fault
 from archc.spec.language import BranchFields
 from archc.validation.adequacy import Adequacy
+from archc.validation.arrangements import further_inputs, typical_of
+from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
 from archc.validation.faulting import Judged, look_for_faults
-from archc.validation.invariants import Invariant, alone_in_padding, check_invariants, further_inputs, length_matters
+from archc.validation.gains import GainDoubt, doubtful_gains
+from archc.validation.invariants import Invariant, alone_in_padding, check_invariants
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.plain import opener_of, plain_form
 from archc.validation.ports import Batching, GeneratedPort, Port
-from archc.validation.probes import LONGEST, Blind, Probe, derive_probes
+from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes, length_matters
+from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
-from archc.validation.text import TextLoss, Tokens, read_tokens, text_loss, text_probe
+from archc.validation.text import TextLoss, Tokens, known_tokens, read_tokens, text_loss, text_probe
 
 Step = Callable[[str], None]
 
@@ -43,6 +47,7 @@ class GateResult:
     spec_name: str
     spec_sha256: str
     manifest: ManifestResult
+    config: ConfigResult
     dequantised: str = ""
     """How the checkpoint is quantised; empty where it is not. The reference has its weights in plain float32."""
     port_kind: str = ""
@@ -56,6 +61,8 @@ class GateResult:
     steps_against_whole: bool = False
     """Whether the port's steps through its cache are held against the reference's full pass."""
     blind: list[Blind] = field(default_factory=list)
+    gains: tuple[GainDoubt, ...] = ()
+    """Norms whose stored weights look like another convention: a warning."""
     invariants: list[Invariant] = field(default_factory=list)
     divergence: Divergence | None = None
     divergence_note: str = ""
@@ -72,8 +79,13 @@ class GateResult:
     @property
     def passed(self) -> bool:
         """Whether everything that was tried holds, and something was."""
+        return self.manifest.passed and self.config.passed and self.port_holds
+
+    @property
+    def port_holds(self) -> bool:
+        """Whether the port does what it should on every probe, and something was tried."""
         probes_hold = bool(self.probes) and all(probe.passed for probe in self.probes)
-        return self.manifest.passed and probes_hold and all(invariant.passed for invariant in self.invariants)
+        return probes_hold and all(invariant.passed for invariant in self.invariants)
 
     @property
     def strictly_passed(self) -> bool:
@@ -105,8 +117,10 @@ def run_gate(
         if knows_tensors(architecture)
         else ManifestResult((), (), (), ())
     )
-    result = GateResult(architecture.name, fingerprint(compiled), manifest, dequantised=checkpoint.method)
+    config = compare_config(compiled.loaded.spec, folder)
+    result = GateResult(architecture.name, fingerprint(compiled), manifest, config, dequantised=checkpoint.method)
     if manifest.passed:
+        result.gains = doubtful_gains(architecture, checkpoint.tensors) if knows_tensors(architecture) else ()
         tokens = None if text is None else read_tokens(architecture, folder, text)
         if checkpoint.method:
             step(f"dequantise {checkpoint.method}")
@@ -157,7 +171,7 @@ def _run_probes(
     result.port_kind, result.port_name = port.kind, port.name
     clock.lap("load")
 
-    derived, blind, wall = probes_for(architecture, reference)
+    derived, blind, wall = probes_for(architecture, reference, known_tokens(folder))
     result.planned = len(derived)
     if isinstance(port, Batching):
         step("port: all probes")
@@ -178,6 +192,7 @@ def _run_probes(
     step("invariants")
     result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
     result.blind += unasked
+    _try_rearranged(compiled, folder, open_port, Judged(reference, port, baselines, logits), result, step)
     if _contradicts_itself(architecture, result.disagreement):
         _hold_steps_against_whole(reference, result, baselines, logits, step)
     _leave_padding_to_the_invariant(reference, port, result, logits)
@@ -189,7 +204,7 @@ def _run_probes(
     clock.lap("port")
     if catalogue:
         judged = Judged(reference, port, baselines, logits, frozenset(one.field for one in blind))
-        found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.passed)
+        found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.port_holds)
         result.probes += found.probes
         result.planned += len(found.probes)
         result.blind += found.blind
@@ -197,10 +212,31 @@ def _run_probes(
         clock.lap("faults")
 
 
-def probes_for(architecture: Architecture, reference: Reference) -> tuple[list[Probe], list[Blind], int | None]:
+def probes_for(
+    architecture: Architecture, reference: Reference, known: int | None = None
+) -> tuple[list[Probe], list[Blind], int | None]:
     """The probes of an Architecture beside its reference, what they cannot see, and how many positions there are."""
     wall = architecture.embedding.positions or reference.wall(architecture.context, LONGEST)
-    return *derive_probes(architecture, avoid=reference.padding, wall=wall), wall
+    return *derive_probes(architecture, avoid=reference.padding, wall=wall, known=known), wall
+
+
+def _try_rearranged(
+    compiled: Compiled,
+    folder: Path,
+    open_port: Callable[[Architecture, Path], Port],
+    judged: Judged,
+    result: GateResult,
+    step: Step,
+) -> None:
+    """Adds the invariants that need other weights, tried on a typical probe."""
+    typical = typical_of(result.probes)
+    if typical is not None and knows_tensors(compiled.architecture):
+        step("rearranged weights")
+        own = judged.logits[typical.probe.name]
+        spec, reference = compiled.loaded.spec, judged.reference
+        more, unasked = check_rearranged(spec, folder, open_port, reference, typical, judged.port, own)
+        result.invariants += more
+        result.blind += unasked
 
 
 def _hold_steps_against_whole(
@@ -220,7 +256,7 @@ def _leave_padding_to_the_invariant(
 ) -> None:
     """Takes a padded batch out of the verdict where the reference contradicts its own rows, and the port does not."""
     for one in list(result.probes):
-        failed = len(one.probe.input_ids) > 1 and not one.passed
+        failed = not one.probe.real.all() and not one.passed
         if failed and alone_in_padding(reference, port, one, logits[one.probe.name]):
             result.probes.remove(one)
             why = "in it the reference contradicts what it computes for each row alone; the port does not"
@@ -246,6 +282,9 @@ def _feasible(
         if probe.chunks is not None and reference.steps_are_whole and steps_differ:
             why = "the reference cannot decode, and rotations that depend on the length make steps another function"
             blind.append(Blind(probe.name, why))
+            continue
+        if probe.name == UNUSED and not reference.logits(probe).isfinite().all():
+            blind.append(Blind(probe.name, "the reference itself gives no numbers there"))
             continue
         for side, refusal in (("the reference", reference.refusal(probe)), ("this port", port.refusal(probe))):
             if refusal:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from archc.analysis.cache import cache_sizes
 from archc.architecture.model import Architecture
+from archc.errors import IncompleteError
 from archc.parts.base import MixerPart
-from archc.validation.parity import BOUND, Floor, ProbeResult, deviation, up_to_a_tie
+from archc.validation.arrangements import Check, arrangement_checks, padding_checks
+from archc.validation.parity import BOUND, ProbeResult
 from archc.validation.ports import Port
-from archc.validation.probes import Blind, Probe, mixers
+from archc.validation.probes import Blind, mixers
 from archc.validation.reference import Reference
 
-_CHANGED = 4
 _CACHED = 256
 
 
@@ -32,27 +32,21 @@ class Invariant:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """An invariant that is asked on a probe: what a port gives there is compared with what it gives on `further` ones.
+class _Runs:
+    """Logits of a port or of the reference by the name of their probe, each run once."""
 
-    `times` says how far apart they are, in floors.
-    """
+    def __init__(self, side: Port | Reference, known: Mapping[str, Tensor] | None = None) -> None:
+        self._side = side
+        self._known = dict(known or {})
 
-    name: str
-    probe: Probe
-    further: tuple[Probe, ...]
-    times: Callable[[ProbeResult, Tensor, Sequence[Tensor]], float]
-
-    def refusal(self, port: Port) -> str | None:
-        """Why a port cannot be asked; None where it can."""
-        refused = ((probe.name, port.refusal(probe)) for probe in self.further)
-        return next((f"this port cannot run '{name}': {why}" for name, why in refused if why), None)
-
-    def ask(self, side: Port | Reference, result: ProbeResult, own: Tensor) -> Invariant:
-        """Whether a side keeps it that gave `own` on the probe."""
-        times = self.times(result, own, [side.logits(probe) for probe in self.further])
-        return Invariant(self.name, times <= BOUND, times, "times the floor", f"at most {BOUND:.0f} expected")
+    def times(self, check: Check) -> float:
+        """By how many floors a check is missed. Raises IncompleteError where an input cannot be run."""
+        for probe in check.probes:
+            if probe.name not in self._known:
+                if why := self._side.refusal(probe):
+                    raise IncompleteError(why)
+                self._known[probe.name] = self._side.logits(probe)
+        return check.compare([self._known[probe.name] for probe in check.probes])
 
 
 def check_invariants(
@@ -63,62 +57,49 @@ def check_invariants(
     logits: Mapping[str, Tensor],
     wall: int | None,
 ) -> tuple[list[Invariant], list[Blind]]:
-    """Cache size and causality; where rotations do not depend on the length of the input, also cache and padding.
+    """Cache size and windows, and everything that must not change with how tokens are arranged.
 
     `logits` are the port's own, by the probe's name; `wall` is how many positions there are, if that is limited. What
-    the reference itself does not keep is not asked of a port, and said to be unseen. A cache that is no list of keys
-    and values by layer is not looked into.
+    the reference itself does not keep is not asked of a port, and said to be unseen; so is what a port has no argument
+    for. A cache that is no list of keys and values by layer is not looked into.
     """
     found, blind = _against_own_cache(architecture, reference, wall), []
-    by_name = {result.probe.name: result for result in results}
-    for question in _questions(architecture, [result.probe for result in results]):
-        if refusal := question.refusal(port):
-            blind.append(Blind(question.name, refusal))
+    ours, theirs = _Runs(port, logits), _Runs(reference)
+    for check in arrangement_checks(architecture, results):
+        if check.packs and not getattr(port, "packs", False):
+            continue  # positions that begin anew mean nothing to most ports
+        if why := next(filter(None, map(port.refusal, check.probes)), None):
+            blind.append(Blind(check.name, f"this port cannot run it: {why}"))
             continue
-        name = question.probe.name
-        invariant = question.ask(port, by_name[name], logits[name])
-        if not invariant.passed:
-            theirs = question.ask(reference, by_name[name], reference.logits(question.probe))
-            if not theirs.passed:
-                blind.append(
-                    Blind(invariant.name, f"the reference itself is {theirs.figure:,.0f} floors from keeping it")
-                )
-                continue
-        found.append(invariant)
+        try:
+            times = ours.times(check)
+        except IncompleteError as error:
+            if not check.new_ground:
+                raise
+            blind.append(Blind(check.name, f"this port cannot run it: {error.problem}"))
+            continue
+        broken = _broken_by(theirs, check) if times > BOUND else ""
+        if broken:
+            blind.append(Blind(check.name, broken))
+        else:
+            found.append(within_bound(check.name, times))
     return found, blind
 
 
-def further_inputs(architecture: Architecture, probes: Sequence[Probe]) -> list[Probe]:
-    """What a port is asked for beyond its probes: the inputs that invariants compare them with."""
-    return [probe for question in _questions(architecture, probes) for probe in question.further]
+def _broken_by(reference: _Runs, check: Check) -> str:
+    """How the reference misses a check itself; nothing where it keeps it."""
+    try:
+        times = reference.times(check)
+    except IncompleteError as error:
+        return f"the reference cannot run it: {error.problem}"
+    return f"the reference itself is {times:,.0f} floors from keeping it" if times > BOUND else ""
 
 
 def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own: Tensor) -> bool:
     """Whether a port gives in a padded batch what it gives for each row alone, and the reference does not."""
-    question = _padding(result.probe)
-    if question.refusal(port) or not question.ask(port, result, own).passed:
-        return False
-    return not question.ask(reference, result, reference.logits(result.probe)).passed
-
-
-def _questions(architecture: Architecture, probes: Sequence[Probe]) -> Iterator[_Question]:
-    """What is asked, and on which probe."""
-    one_row = [probe for probe in probes if probe.chunks is None and len(probe.input_ids) == 1]
-    plain = [probe for probe in one_row if probe.position_ids is None and probe.tokens > _CHANGED]
-    if plain:
-        yield _causality(min(plain, key=lambda one: abs(one.tokens - 64)))
-    if length_matters(architecture):
-        return
-    for probe in probes:
-        if probe.chunks is not None:
-            yield _cache(probe)
-        if len(probe.input_ids) > 1:
-            yield _padding(probe)
-
-
-def length_matters(architecture: Architecture) -> bool:
-    """Whether rotations depend on the length of the input."""
-    return any(mixer.rope is not None and mixer.rope.length_matters for mixer in mixers(architecture))
+    independence = next(padding_checks(result))
+    kept = _Runs(port, {result.probe.name: own}).times(independence) <= BOUND
+    return kept and bool(_broken_by(_Runs(reference), independence))
 
 
 def _against_own_cache(architecture: Architecture, reference: Reference, wall: int | None) -> list[Invariant]:
@@ -154,45 +135,6 @@ def _window(window: int | None) -> str:
     return "no window" if window is None else f"a window of {window}"
 
 
-def _causality(probe: Probe) -> _Question:
-    """Other tokens at the end leave the logits before them as they were."""
-    ids = probe.input_ids.clone()
-    ids[:, -_CHANGED:] = ids[:, -_CHANGED:].flip(-1) // 2
-
-    def times(result: ProbeResult, own: Tensor, further: Sequence[Tensor]) -> float:
-        before = probe.real.clone()
-        before[:, -_CHANGED:] = False
-        return _times(further[0], own, before, result.tied, result.floor)
-
-    return _Question("causality", probe, (replace(probe, name=f"{probe.name}, other end", input_ids=ids),), times)
-
-
-def _cache(probe: Probe) -> _Question:
-    """One full pass gives what prefill, steps and chunks gave."""
-
-    def times(result: ProbeResult, own: Tensor, further: Sequence[Tensor]) -> float:
-        return _times(own, further[0], probe.real, result.tied, result.floor)
-
-    whole = replace(probe, name=f"{probe.name}, at once", chunks=None)
-    return _Question("cache equivalence", probe, (whole,), times)
-
-
-def _padding(probe: Probe) -> _Question:
-    """A padded row of a batch gives what the row alone gives."""
-    alone = tuple(
-        Probe(f"{probe.name}, row {row + 1} alone", "a row alone", probe.input_ids[row, real][None])
-        for row, real in enumerate(probe.real)
-    )
-
-    def times(result: ProbeResult, own: Tensor, further: Sequence[Tensor]) -> float:
-        return max(
-            _times(own[row, real][None], there, torch.ones_like(one.input_ids).bool(), tied[real][None], result.floor)
-            for row, (real, tied, one, there) in enumerate(zip(probe.real, result.tied, alone, further, strict=True))
-        )
-
-    return _Question("padding independence", probe, alone, times)
-
-
-def _times(ours: Tensor, theirs: Tensor, judged: Tensor, tied: Tensor, floor: Floor) -> float:
-    """How far two runs of a port are apart, in floors."""
-    return floor.times(deviation(ours, theirs, up_to_a_tie(ours, theirs, judged, tied, floor)))
+def within_bound(name: str, times: float) -> Invariant:
+    """What holds where two runs of a port are at most BOUND floors apart."""
+    return Invariant(name, times <= BOUND, times, "times the floor", f"at most {BOUND:.0f} expected")

@@ -14,9 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from archc.architecture.model import Architecture
-from archc.validation.invariants import length_matters
 from archc.validation.ports import Port
-from archc.validation.probes import Probe
+from archc.validation.probes import Probe, length_matters
 from archc.validation.reference import Reference
 
 CHUNK = 256

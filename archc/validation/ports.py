@@ -79,12 +79,12 @@ class GeneratedPort:
             yield self._call(probe.input_ids, probe.position_ids, probe.attention_mask)
             return
         cache = self.model.new_cache(len(probe.input_ids), sum(probe.chunks))
-        for piece in probe.pieces():
-            yield self._call(piece, cache=cache)
+        for piece in probe.steps():
+            yield self._call(piece.input_ids, piece.position_ids, piece.attention_mask, cache)
 
-    def _call(self, *inputs: Tensor | None, **more: Any) -> Tensor:
+    def _call(self, *inputs: Any) -> Tensor:
         with torch.no_grad():
-            return self.model(*inputs, **more)  # type: ignore[no-any-return]
+            return self.model(*inputs)  # type: ignore[no-any-return]
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
         """Activations at the points that `Reference.points` gives.

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 SEED = 20_240_917
 LONGEST = 2048
+SHIFTED = "shifted positions"
+UNUSED = "unused tokens"
 _LENGTHS = (
     (8, "a short prompt"),
     (64, "heads, positions, norms and activations"),
     (512, "positions in the hundreds"),
 )
 _LONG = 512
+_TYPICAL = 64
+_SHIFTS = (500, 5000)
 _CHUNKS = (16, 1, 1, 1, 5, 11, 13)
 _ROWS = (5, 17, 32)
 _Ids = Callable[[int, int], Tensor]
@@ -60,9 +64,15 @@ class Probe:
 
     def pieces(self) -> Iterator[Tensor]:
         """The input in its chunks, [batch, n] each."""
+        yield from (step.input_ids for step in self.steps())
+
+    def steps(self) -> Iterator[Probe]:
+        """The input in its chunks, as each is passed with a cache: its mask is that of all tokens so far."""
         assert self.chunks is not None
         for start, end in pairwise((0, *accumulate(self.chunks))):
-            yield self.input_ids[:, start:end]
+            positions = None if self.position_ids is None else self.position_ids[:, start:end]
+            mask = None if self.attention_mask is None else self.attention_mask[:, :end]
+            yield Probe(self.name, self.purpose, self.input_ids[:, start:end], positions, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +84,16 @@ class Blind:
 
 
 def derive_probes(
-    architecture: Architecture, seed: int = SEED, avoid: frozenset[int] = frozenset(), wall: int | None = None
+    architecture: Architecture,
+    seed: int = SEED,
+    avoid: frozenset[int] = frozenset(),
+    wall: int | None = None,
+    known: int | None = None,
 ) -> tuple[list[Probe], list[Blind]]:
     """The probes of an Architecture, and what they cannot see. Tokens to `avoid` stand for nothing, as padding does.
 
     A model with a learned table gets no position beyond it, nor beyond the `wall` of its reference: probes shrink to
-    fit, or what they would show is blind.
+    fit, or what they would show is blind. `known` is how many tokens the tokenizer has, if that is known.
     """
     generator = torch.Generator().manual_seed(seed)
     wall = wall or architecture.embedding.positions or 2**62
@@ -98,6 +112,8 @@ def derive_probes(
         _padded(ids, wall),
         _cached(ids, wall),
         (_distant(architecture, ids, wall), []),
+        (_shifted(architecture, probes, wall), []),
+        (_unused(architecture, ids, wall, known), []),
     ):
         probes += more
         blind += unseen
@@ -107,6 +123,22 @@ def derive_probes(
 def mixers(architecture: Architecture) -> list[MixerPart]:
     """What lets positions meet, layer by layer."""
     return [layer.mixer for layer in architecture.layers if layer.mixer is not None]
+
+
+def length_matters(architecture: Architecture) -> bool:
+    """Whether rotations depend on the length of the input."""
+    return any(mixer.rope is not None and mixer.rope.length_matters for mixer in mixers(architecture))
+
+
+def straddling(size: int, tokens: int) -> tuple[int, ...]:
+    """Pieces of an input that reach up to a window of `size`, step over its edge, and lie across it; about 2.5 windows.
+
+    What is left of the input is the last one.
+    """
+    chunks = [size - 1, 1, 1, size // 2, size + 1, 1]
+    while sum(chunks) >= tokens:
+        chunks.pop()
+    return (*chunks, tokens - sum(chunks))
 
 
 def _named(tokens: int) -> str:
@@ -149,6 +181,34 @@ def _cached(ids: _Ids, wall: int) -> tuple[list[Probe], list[Blind]]:
         chunks.pop()
     purpose = "prefill, single steps, uneven chunks"
     return [Probe("cache", purpose, ids(1, sum(chunks)), chunks=tuple(chunks))], []
+
+
+def _shifted(architecture: Architecture, plain: list[Probe], wall: int) -> list[Probe]:
+    """A typical prompt far from position 0, in a row for each offset: rotations know distances alone.
+
+    Not where rotations depend on the length of the input, nor where positions are added to the embedding.
+    """
+    typical = min(plain, key=lambda probe: abs(probe.tokens - _TYPICAL)).input_ids
+    room = min(architecture.context, wall) - typical.shape[1]
+    rotated = any(mixer.rope is not None for mixer in mixers(architecture))
+    if not rotated or room <= 0 or architecture.embedding.positions or length_matters(architecture):
+        return []
+    offsets = torch.tensor(sorted({min(offset, room) for offset in _SHIFTS}))
+    positions = torch.arange(typical.shape[1]) + offsets[:, None]
+    ids = typical.expand(len(offsets), -1)
+    purpose = f"a prompt {' and '.join(f'{offset:,}' for offset in offsets.tolist())} positions further on"
+    return [Probe(SHIFTED, purpose, ids, positions, torch.ones_like(positions))]
+
+
+def _unused(architecture: Architecture, ids: _Ids, wall: int, known: int | None) -> list[Probe]:
+    """Ids that no text has, of rows that pad the vocabulary, by turns with others: embedded, and among the logits."""
+    beyond = range(known, architecture.vocab_size) if known else range(0)
+    tokens = min(8, wall)
+    if not beyond or tokens < 2:
+        return []
+    found = ids(1, tokens)
+    found[0, 1::2] = torch.linspace(beyond[0], beyond[-1], tokens // 2).round().long()
+    return [Probe(UNUSED, f"rows of the vocabulary beyond the tokenizer's {known:,}", found)]
 
 
 def _distant(architecture: Architecture, ids: _Ids, wall: int) -> list[Probe]:

@@ -64,6 +64,11 @@ class PythonPort:
         if self._new_cache is not None and "cache" in self._signature.takes:
             self._signature = replace(self._signature, cache="cache")
 
+    @property
+    def packs(self) -> bool:
+        """Whether it means to read restarting positions as several documents: transformers' models do."""
+        return self._is_transformers
+
     def refusal(self, probe: Probe) -> str | None:
         """Why it cannot run a probe; None where it can."""
         return self._signature.refusal(probe)
@@ -80,27 +85,33 @@ class PythonPort:
         """
         self._call(torch.zeros_like(probe.input_ids[:1, :1]), {})
         if probe.chunks is None:
-            yield self._logits(self._call(probe.input_ids, self._signature.inputs(probe)), probe)
+            yield self._logits(self._call(probe.input_ids, self._signature.inputs(probe) | self._cached(False)), probe)
             return
         cache = self._signature.cache
         assert cache is not None  # asked before, by `refusal`
         state = self._new_cache(len(probe.input_ids), sum(probe.chunks)) if self._new_cache else None
-        for piece in probe.pieces():
-            more: dict[str, Any] = {} if state is None else {cache: state}
-            if "use_cache" in self._signature.takes:
-                more["use_cache"] = True
-            output = self._call(piece, more)
+        for piece in probe.steps():
+            more = self._signature.inputs(piece) | self._cached(True) | ({} if state is None else {cache: state})
+            output = self._call(piece.input_ids, more)
             state = getattr(output, cache, state)
             yield self._logits(output, probe)
 
     def points(self, probe: Probe) -> dict[str, Tensor] | None:
         """Activations at the canonical points of a transformers model; None of anything else."""
-        from transformers import PreTrainedModel
-
-        if not isinstance(self._model, PreTrainedModel):
+        if not self._is_transformers:
             return None
         more = {**self._signature.inputs(probe), "use_cache": False, "output_hidden_states": True}
         return points_of(self._call(probe.input_ids, more))
+
+    def _cached(self, use_cache: bool) -> dict[str, Any]:
+        """Whether a cache is wanted: with one, transformers takes a row for a single text."""
+        return {"use_cache": use_cache} if "use_cache" in self._signature.takes else {}
+
+    @property
+    def _is_transformers(self) -> bool:
+        from transformers import PreTrainedModel
+
+        return isinstance(self._model, PreTrainedModel)
 
     def _call(self, ids: Tensor, more: dict[str, Any]) -> Any:
         with torch.no_grad(), self._blamed("run"):

@@ -159,13 +159,13 @@ class Reference:
         cache = self._signature.cache
         assert cache is not None  # asked before, by `refusal`
         state, start = None, 0
-        for piece in probe.pieces():
+        for piece in probe.steps():
             more: dict[str, Any] = {} if state is None else {cache: state}
-            watch.begin(start, *piece.shape)
+            watch.begin(start, *piece.input_ids.shape)
             with watch:
-                out = self._forward(input_ids=piece, use_cache=True, **more)
+                out = self._forward(input_ids=piece.input_ids, use_cache=True, **self._signature.inputs(piece), **more)
             state = getattr(out, cache)
-            start += piece.shape[1]
+            start += piece.input_ids.shape[1]
             yield out.logits
 
     def points(self, probe: Probe, pinned: Choices | None = None) -> dict[str, Tensor]:

@@ -22,10 +22,9 @@ from archc.errors import IncompleteError
 from archc.faults.base import Fault
 from archc.validation.adequacy import Adequacy
 from archc.validation.faulting import Judged, look_for_faults
-from archc.validation.invariants import length_matters
 from archc.validation.parity import Baseline, Deviation, deviation, judge, measure
 from archc.validation.ports import GeneratedPort
-from archc.validation.probes import Probe, derive_probes, mixers
+from archc.validation.probes import Probe, derive_probes, length_matters, mixers
 from archc.validation.reference import Reference
 from archc.validation.text import Tokens, read_tokens
 from archc.validation.workshop import Mutant, Workshop

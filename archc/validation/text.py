@@ -19,6 +19,7 @@ from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 
 TOKENS = 512
+_LARGEST_TOKENIZER = 2**26
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,19 @@ def read_text(architecture: Architecture, folder: Path, text: Path) -> Tokens | 
             "use the checkpoint's own tokenizer",
         )
     return Tokens(text.name, hashlib.sha256(raw).hexdigest(), ids, opening)
+
+
+def known_tokens(folder: Path) -> int | None:
+    """How many ids the tokenizer of a checkpoint can make; None where there is none that can be read."""
+    from tokenizers import Tokenizer
+
+    file = folder / "tokenizer.json"
+    if not file.is_file() or file.stat().st_size > _LARGEST_TOKENIZER:
+        return None
+    try:
+        return max(Tokenizer.from_file(str(file)).get_vocab().values(), default=-1) + 1
+    except Exception:  # tokenizers raises plain Exception for any damage
+        return None
 
 
 def text_probe(tokens: Tokens) -> Probe:

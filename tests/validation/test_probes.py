@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import torch
 
 from archc.architecture import compile_spec, compile_text
-from archc.validation.probes import derive_probes
+from archc.validation.probes import SHIFTED, UNUSED, Probe, derive_probes, straddling
 from tests.tiny import BY_NAME
 
 
@@ -79,3 +81,48 @@ def test_the_same_seed_gives_the_same_tokens() -> None:
     first, second, other = (derive_probes(architecture, seed)[0] for seed in (1, 1, 2))
     assert torch.equal(first[0].input_ids, second[0].input_ids)
     assert not torch.equal(first[0].input_ids, other[0].input_ids)
+
+
+def test_unused_tokens_stand_by_turns_with_others() -> None:
+    """Qwen2 has 151,936 rows, and its tokenizer knows 151,646 tokens (Qwen/Qwen2-0.5B, tokenizer.json)."""
+    architecture = compile_spec("qwen2-0.5b").architecture
+    probes, _ = derive_probes(architecture, known=151_646)
+    [probe] = [one for one in probes if one.name == UNUSED]
+    assert probe.input_ids[0, 1::2].tolist()[0] == 151_646
+    assert probe.input_ids[0, 1::2].tolist()[-1] == 151_935
+    assert (probe.input_ids[0, 1::2] >= 151_646).all()
+    for known in (None, 151_936, 152_000):
+        assert UNUSED not in {one.name for one in derive_probes(architecture, known=known)[0]}
+
+
+def test_a_prompt_is_shifted_where_rotations_know_distances_alone() -> None:
+    for name, offsets in (("smollm2-135m", [500, 5000]), ("gpt2", []), ("mamba-2.8b", [])):
+        probes, _ = derive_probes(compile_spec(name).architecture)
+        found = [one for one in probes if one.name == SHIFTED]
+        assert [one.position_ids[:, 0].tolist() for one in found if one.position_ids is not None] == [offsets] * len(
+            found
+        )
+        assert bool(found) == bool(offsets)
+
+
+def test_pieces_straddle_a_window() -> None:
+    """Up to its edge, over it by single steps, inside the second window, then more than a window at once."""
+    assert straddling(8, 24) == (7, 1, 1, 4, 9, 1, 1)
+    for size, tokens in ((2, 6), (3, 9), (5, 64), (170, 512), (512, 1536)):
+        chunks = straddling(size, tokens)
+        assert sum(chunks) == tokens
+        assert min(chunks) > 0
+        assert {size - 1, size} <= set(accumulate(chunks))
+
+
+def test_steps_of_a_padded_batch_see_the_mask_so_far() -> None:
+    mask = torch.tensor([[0, 1, 1, 1]])
+    probe = Probe("p", "", torch.tensor([[9, 1, 2, 3]]), (mask.cumsum(-1) - 1).clamp(min=0), mask, chunks=(2, 1, 1))
+    steps = list(probe.steps())
+    assert [one.input_ids.tolist() for one in steps] == [[[9, 1]], [[2]], [[3]]]
+    assert [one.attention_mask.tolist() for one in steps if one.attention_mask is not None] == [
+        [[0, 1]],
+        [[0, 1, 1]],
+        [[0, 1, 1, 1]],
+    ]
+    assert [one.position_ids.tolist() for one in steps if one.position_ids is not None] == [[[0, 0]], [[1]], [[2]]]

@@ -130,7 +130,7 @@ def test_a_function_of_ids_alone_is_held_to_what_it_can_do(
     assert "takes no position_ids" in unseen["distant positions"]
     assert "takes no attention_mask" in unseen["left-padded batch"]
     print_verdict(result)
-    assert "on 3 of 7 probes;" in capsys.readouterr().out
+    assert "on 3 of 8 probes;" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["compiled", "in_place"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archc.architecture import compile_text
-from archc.render.validation import print_verdict
+from archc.render.validation import gate_document, print_verdict
 from archc.validation.gate import run_gate
 from tests.tiny import BY_NAME
 
@@ -53,3 +53,23 @@ def test_an_arithmetic_that_is_no_measure_is_not_blamed_on_the_port(
     other = verdict("llama-default", checkpoint("llama-default"), capsys)
     told = " ".join(line.strip() for line in other)
     assert "measured without fp64: there the reference itself computes something else that way" in told
+
+
+def test_fields_that_are_not_the_config_s_are_named(checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]) -> None:
+    """A window as long as any input changes nothing, and is not what the config says all the same."""
+    lines = verdict("llama-default", checkpoint("llama-default"), capsys, "attention.window=4096", "norm.eps=1.0e-3")
+    stated = "  spec and config.json differ: norm.eps 0.001 declared, 0.003 in config.json (stated there) in 3 layers"
+    assert any(line.startswith(stated) for line in lines)
+    absent = "  spec and config.json differ: attention.window 4096 declared, none in config.json in 3 layers"
+    assert any(line.startswith(absent) for line in lines)
+    assert lines[-1].startswith("  FAIL: the spec and config.json differ in 2 fields; ")
+    assert not any("config.json" in line for line in verdict("llama-default", checkpoint("llama-default"), capsys))
+
+
+def test_the_json_lists_them(checkpoint: Checkpoint) -> None:
+    compiled = compile_text(BY_NAME["llama-default"].text(), overrides=["position.base=5301"])
+    document = gate_document(run_gate(compiled, checkpoint("llama-default"), lambda _step: None))
+    assert document["static"] == [
+        {"field": "position.base", "layers": [0, 1, 2], "declared": 5301.0, "config": 5300.0, "stated": True}
+    ]
+    assert document["norm_weights"] == []
