@@ -15,7 +15,7 @@ from tests.faults.planting import Planting, patched, wrapped
 LLAMA, GPT, GEMMA, WINDOW = "llama-default", "gpt2", "gemma2", "mistral-window"
 MIXTURE, DYNAMIC, LONG = "qwen3_moe", "llama-dynamic", "llama-longrope"
 Inputs = dict[str, Any]
-CONTEXT = 96
+CONTEXT, CHUNK = 96, 9
 
 
 def _called(model: Any, change: Callable[[Inputs, int], Any] = lambda inputs, past: None) -> Any:
@@ -107,6 +107,13 @@ def _aligned_with_the_first(ones: Tensor, past: int, _cache: Any) -> Tensor:
 def _narrower(ones: Tensor, past: int, _cache: Any) -> Tensor:
     """A window of 7 over the keys that the cache keeps, of 6 once there are cached ones."""
     return ones.tril(past).triu(past - 7 + 1 + (past > 0))
+
+
+def _columns_in_chunks(ones: Tensor, past: int, cache: Any) -> Tensor:
+    """Chunks of CHUNK, counted from the first column, whatever stands there."""
+    dropped = 0 if cache is None else cache.get_seq_length() - past
+    chunk = (torch.arange(ones.shape[1]) + dropped) // CHUNK
+    return ones.tril(past) & (chunk[-len(ones) :, None] == chunk)
 
 
 class _Between:
@@ -326,6 +333,12 @@ MASKS = (
     ),
     Planting("padding.mask", "ignored", LLAMA, _padding(torch.ones_like)),
     Planting("padding.mask", "read from its end", LLAMA, _padding(lambda mask: mask.flip(-1))),
+    Planting(
+        "padding.chunk",
+        None,
+        "zoo/llama4_text",
+        lambda m: _visible(m, _columns_in_chunks, "create_chunked_causal_mask"),
+    ),
     Planting("padding.positions", None, GPT, lambda m: _called(m, _count_padding)),
     Planting("positions.given", None, LLAMA, lambda m: _called(m, _count_anew)),
     Planting("positions.table", "the last row again from 96 on", LLAMA, lambda m: _called(m, _last_row)),
