@@ -26,6 +26,7 @@ LIGHT_COMMANDS = [
     ["schema"],
     ["explain", "E101"],
     ["explain", "attention.kv_heads"],
+    ["explain", "cache.positions"],
     ["generate", "gpt2", "-o", "{tmp}/model.py"],
 ]
 

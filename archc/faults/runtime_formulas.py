@@ -12,7 +12,6 @@ from archc.parts.experts import Experts
 from archc.parts.latent import LatentAttention
 from archc.parts.scaling import DynamicScaling, LongropeScaling, Scaling
 
-_CAPPED = r"^( +)scores_BHTS = soft_cap\(scores_BHTS, (\w+)\)$"
 _CAPPED_AND_HIDDEN = r"^( +scores_BHTS = soft_cap\(.*\)\n)( +scores_BHTS = scores_BHTS\.masked_fill\(.*\)\n)"
 
 
@@ -58,45 +57,17 @@ def _weighed(behaves_as: str, weights: str, fits: Fits) -> Way:
 
 FAULTS = (
     Fault(
-        id="attention.softcap.formula",
+        id="attention.softcap.order",
         field="attention.softcap",
         kind="runtime",
-        wrong="Scores are multiplied by the tanh, where the cap should be.",
+        wrong="Scores are capped behind the mask: hidden keys come back with minus the cap.",
         when="attention with a soft cap",
-        mend="cap * tanh(x / cap)",
+        mend="cap the scores first, and hide keys from what is capped",
         slips=code_slips(
             _softcaps,
-            way("x·tanh(x / cap)", (_CAPPED, r"\1scores_BHTS = scores_BHTS * torch.tanh(scores_BHTS / \2)")),
-            way("cap·tanh(x / cap) behind the mask", (_CAPPED_AND_HIDDEN, r"\2\1")),
-            way("clamp(x, -cap, cap)", (_CAPPED, r"\1scores_BHTS = scores_BHTS.clamp(-\2, \2)")),
+            way("behind the mask", (_CAPPED_AND_HIDDEN, r"\2\1")),
             fits=lambda architecture: bool(_softcaps(architecture)),
         ),
-        seen=("unslothai/unsloth-zoo#593",),
-        same_when="scores stay far below the cap",
-    ),
-    Fault(
-        id="logits.softcap.formula",
-        field="logits.softcap",
-        kind="runtime",
-        wrong="Logits are multiplied by the tanh, where the cap should be.",
-        when="models that cap their logits",
-        mend="cap * tanh(x / cap)",
-        slips=code_slips(
-            lambda architecture: word(architecture.head.softcap),
-            way(
-                "x·tanh(x / cap)",
-                (
-                    r"^( +)return soft_cap\((.*), LOGIT_SOFTCAP\)$",
-                    r"\1x = \2\n\1return x * torch.tanh(x / LOGIT_SOFTCAP)",
-                ),
-            ),
-            way(
-                "clamp(x, -cap, cap)",
-                (r"^( +)return soft_cap\((.*), LOGIT_SOFTCAP\)$", r"\1return \2.clamp(-LOGIT_SOFTCAP, LOGIT_SOFTCAP)"),
-            ),
-            fits=lambda architecture: architecture.head.softcap is not None,
-        ),
-        seen=("unslothai/unsloth-zoo#593",),
     ),
     Fault(
         id="attention.output",
@@ -113,26 +84,6 @@ FAULTS = (
             ),
             fits=lambda architecture: max(_heads(architecture), default=1) > 1,
         ),
-    ),
-    Fault(
-        id="ffn.router.weight",
-        field="ffn.router.correction",
-        kind="runtime",
-        wrong="The correction that helps to choose experts is part of their weights.",
-        when="mixtures whose router has a correction",
-        mend="choose by score + correction, and weigh by the score alone",
-        slips=code_slips(
-            "in the choice alone",
-            way(
-                "in the weights",
-                (
-                    r"^( +\w+) = (scores_NE|logits_NE)\.gather\(-1, expert_NA\)$",
-                    r"\1 = (\2 + self.correction).gather(-1, expert_NA)",
-                ),
-            ),
-            fits=lambda architecture: any(router.correction != "none" for router in routers(architecture)),
-        ),
-        seen=("vllm-project/vllm#12002",),
     ),
     Fault(
         id="ffn.router.raw",
@@ -231,13 +182,11 @@ FAULTS = (
         id="position.scaling.switch",
         field="position.scaling.original_context",
         kind="runtime",
-        wrong="One of the two tables of longrope turns every input, or each position chooses its own.",
+        wrong="Each position chooses its own table of longrope, or inputs change to the long one too early.",
         when="rotary positions with longrope scaling",
         mend="take the long factors for all positions as soon as the input is longer than original_context",
         slips=code_slips(
             _originals,
-            _switching("never: the short factors", "length < 0"),
-            _switching("always: the long factors", "length >= 0"),
             _switching("by position", r"position_ids[..., None] >= \1"),
             _switching("one position early", r"length >= \1"),
             fits=lambda architecture: (

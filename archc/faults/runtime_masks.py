@@ -14,13 +14,11 @@ _PADDING = r"attention_mask\[:, None, None\]\.bool\(\)"
 _TRIANGLE = r"causal_TS, itself_TS = ones_TS\.tril\(past\), "
 _DEFAULT_POSITIONS = r"^        if position_ids is None:\n    (        position_ids = .*)$"
 
-_NOT_ITSELF = (
-    (_TRIANGLE, "causal_TS, itself_TS = ones_TS.tril(past - 1), "),
-    (
-        r"^( +)(visible_BTS = causal_TS & .*) \| itself_TS$",
-        r"\1\2\n\1visible_BTS = visible_BTS | itself_TS & ~visible_BTS.any(-1, keepdim=True)",
-    ),
+_ITSELF_ALONE = (
+    r"^( +)(visible_BTS = causal_TS & .*) \| itself_TS$",
+    r"\1\2\n\1visible_BTS = visible_BTS | itself_TS & ~visible_BTS.any(-1, keepdim=True)",
 )
+"""A query sees itself where it sees nothing else, or its softmax would run over nothing."""
 
 
 def _tables(architecture: Architecture) -> Iterator[Slip]:
@@ -50,7 +48,11 @@ FAULTS = (
                 (_TRIANGLE, "causal_TS, itself_TS = ones_TS if cache is None else ones_TS.tril(past), "),
             ),
             way("up to the next token", (_TRIANGLE, "causal_TS, itself_TS = ones_TS.tril(past + 1), ")),
-            way("up to the token before", *_NOT_ITSELF),
+            way(
+                "up to the token before",
+                (_TRIANGLE, "causal_TS, itself_TS = ones_TS.tril(past - 1), "),
+                _ITSELF_ALONE,
+            ),
         ),
         seen=("meta-pytorch/torchtune#959", "huggingface/candle#3551"),
     ),
@@ -58,14 +60,13 @@ FAULTS = (
         id="padding.mask",
         field="padding.mask",
         kind="runtime",
-        wrong="Tokens see the padding before them, or the mask of another row is taken for theirs.",
+        wrong="Tokens see the padding before them, or the mask is read from its other end.",
         when="batches of rows of unequal length",
         mend="hide the keys at which the row's own attention mask is 0",
         slips=code_slips(
             "hides padding",
             way("ignored", (_PADDING, "torch.ones_like(attention_mask)[:, None, None].bool()")),
-            way("that of the first row", (_PADDING, "attention_mask[:1, None, None].bool()")),
-            way("read from its end", (_PADDING, "attention_mask.flip(-1)[:, None, None].bool()")),
+            way("read from its end", (_PADDING, "attention_mask.flip(-1)[:, None, None].bool()"), _ITSELF_ALONE),
         ),
         seen=("huggingface/transformers#46634",),
         probes=_PADDED,

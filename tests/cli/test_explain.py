@@ -1,4 +1,4 @@
-"""`archc explain`: codes and fields, and what to do about a name that is neither."""
+"""`archc explain`: codes, fields and faults, and what to do about a name that is none of them."""
 
 import re
 
@@ -6,6 +6,7 @@ import pytest
 
 from archc import resources
 from archc.cli.fields import known_paths, meanings
+from archc.cli.known_faults import _ALIASES, at_home, catalogue
 from tests.cli.runner import archc
 
 PAGES = sorted(file.stem for file in resources.folder("codes").glob("*.md"))
@@ -102,7 +103,9 @@ def test_field_as_json() -> None:
         ("kv_head", "did you mean attention.kv_heads"),
         ("E1O1", " E101"),
         ("E999", "give the code"),
-        ("qqqqqq", "give the code of a diagnostic, such as E201, or a field, such as norm.eps"),
+        ("cache.position", "did you mean cache.positions"),
+        ("fused_qkv", "layout.fused_qkv"),
+        ("qqqqqq", "give the code of a diagnostic, such as E201, a field, such as norm.eps, or a fault, such as"),
     ],
 )
 def test_unknown(topic: str, mend: str) -> None:
@@ -115,3 +118,62 @@ def test_unknown(topic: str, mend: str) -> None:
 @pytest.mark.parametrize("path", ["norm.", ".norm", "norm.eps.x", "layers.kinds.local.name", "position.scaling.kindd"])
 def test_paths_that_lead_nowhere(path: str) -> None:
     assert meanings(path) == []
+
+
+def test_a_fault() -> None:
+    text = archc("explain", "cache.window").out
+    words = re.sub(r"\s+", " ", text)
+    for said in ("a fault of runtime", "silently", "attention.window", "transformers#31775", "mend keep window - 1"):
+        assert said in words
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_a_name_of_a_field_and_of_a_fault() -> None:
+    text = archc("explain", "position.pairing").out
+    assert text.index("Which channels turn together") < text.index("a fault of architecture")
+    assert "Faults of it: layout.rope_rows" in text
+    document = archc("explain", "position.pairing", "--json").json
+    assert (document["kind"], document["fault"]["id"]) == ("field", "position.pairing")
+    assert document["meanings"][0]["choices"] == ["half", "interleaved"]
+    assert "layout.rope_rows" in document["faults"]
+
+
+def test_a_fault_as_json() -> None:
+    document = archc("explain", "padding.positions", "--json").json
+    assert document["kind"] == "fault"
+    assert document["fault"] == {
+        "id": "padding.positions",
+        "field": "padding.positions",
+        "kind": "runtime",
+        "wrong": "Positions count the padding before a row, so that all rows share one list of them.",
+        "when": "models with a table of positions, or with queries that grow with them",
+        "loud": False,
+        "made": "from the same spec and weights, by other code or in other types",
+        "probes": ["left-padded batch"],
+        "same_when": "positions are rotary alone: padding moves queries and keys alike, and distances stay",
+        "mend": "count from the first token of each row: cumsum(attention_mask) - 1",
+        "seen": ["unslothai/unsloth#3699"],
+    }
+
+
+def test_every_fault_is_explained() -> None:
+    for name, fault in catalogue().items():
+        assert fault.wrong in re.sub(r"\s+", " ", archc("explain", name).out)
+
+
+def test_all_faults() -> None:
+    text = archc("explain", "faults").out
+    assert [name for name in catalogue() if f"  {name} " not in text] == []
+    assert max(len(line) for line in text.splitlines()) <= 80
+    document = archc("explain", "faults", "--json").json
+    assert [fault["id"] for fault in document["faults"]] == list(catalogue())
+
+
+def test_names_used_elsewhere() -> None:
+    """They lead to something known, and none of them is known here."""
+    for alias in (*_ALIASES, "rope.base", "attn.scale", "attn.sinks", "moe.scale", "embed.scale", "embed.tied"):
+        home = at_home(alias)
+        assert home in catalogue() or meanings(home), alias
+        assert alias not in catalogue(), alias
+        assert not meanings(alias), alias
+    assert archc("explain", "rope.pairing").out.startswith("rope.pairing is called position.pairing here.\n\nposition.")

@@ -12,7 +12,7 @@ from tests.cli.runner import archc
 SURFACE = {
     "list": ["[FAMILY]...", "--families", "--json", "--force"],
     "check": ["SPEC...", "--sarif", "--json", "--force"],
-    "explain": ["CODE|FIELD", "--json", "--force"],
+    "explain": ["CODE|FIELD|FAULT", "--json", "--force"],
     "schema": [],
     "report": [
         "SPEC",

@@ -72,6 +72,8 @@ MORE: dict[str, Case] = {
         _twin("laguna-capped", "laguna", moe_router_logit_softcapping=0.5),
         _twin("deepseek_v3-low", "deepseek_v3", num_experts_per_tok=8),
         _twin("deepseek_v3-groups", "deepseek_v3", n_group=4, topk_group=2, num_experts_per_tok=3),
+        _twin("llama-deep", "llama", num_hidden_layers=12),
+        _twin("llama-pairs", "llama", num_attention_heads=12, num_key_value_heads=6),
     )
 }
 """Further tiny models, for what no other shows."""

@@ -1,8 +1,8 @@
-"""All plantings of architecture faults, and those that diagnosis does not name, with the reason."""
+"""All plantings, and those that diagnosis does not name, with the reason."""
 
 from __future__ import annotations
 
-from tests.faults import attention, ends, feed_forward, norms, positions
+from tests.faults import attention, ends, feed_forward, layouts, norms, positions, running
 from tests.faults.planting import Planting
 
 ARCHITECTURE: tuple[Planting, ...] = (
@@ -15,6 +15,8 @@ ARCHITECTURE: tuple[Planting, ...] = (
     *feed_forward.EXPERTS,
     *ends.PLANTINGS,
 )
+
+LAYOUT_AND_RUNTIME: tuple[Planting, ...] = (*layouts.PLANTINGS, *running.PLANTINGS)
 
 UNNAMED: dict[str, str] = {
     "ffn.router.order=top_k_then_score-qwen3_moe": "a softmax of the chosen is a softmax of all, renormalised: that is "

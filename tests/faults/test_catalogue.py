@@ -10,7 +10,7 @@ from archc.faults.base import Fault, Faulty
 from archc.faults.catalogue import CATALOGUE
 from archc.validation.workshop import Mutant, Unmade
 from tests.faults.planting import find_bench
-from tests.faults.tables import ARCHITECTURE, UNNAMED
+from tests.faults.tables import ARCHITECTURE, LAYOUT_AND_RUNTIME, UNNAMED
 from tests.tiny import TINY, Tiny
 
 LOUD = {"attention.head_dim": "llama-default", "ffn.kind.schedule": "qwen3_moe", "embedding.tied.not": "gemma2"}
@@ -67,7 +67,7 @@ def test_no_slip_is_the_spec_itself(tiny: Tiny) -> None:
 
 
 def test_exceptions_are_few_and_exist() -> None:
-    named = {str(planting) for planting in ARCHITECTURE}
+    named = {str(planting) for planting in (*ARCHITECTURE, *LAYOUT_AND_RUNTIME)}
     assert set(UNNAMED) <= named
     assert len(UNNAMED) <= 0.05 * len(named)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.planting import Planting, find_bench
-from tests.faults.tables import ARCHITECTURE, UNNAMED
+from tests.faults.tables import ARCHITECTURE, LAYOUT_AND_RUNTIME, UNNAMED
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("planting", [one for one in ARCHITECTURE if str(one) not in UNNAMED], ids=str)
+_NAMED = [one for one in (*ARCHITECTURE, *LAYOUT_AND_RUNTIME) if str(one) not in UNNAMED]
+
+
+@pytest.mark.parametrize("planting", _NAMED, ids=str)
 def test_a_planted_fault_is_named(planting: Planting) -> None:
     bench = find_bench(planting.case)
     found = bench.diagnosed(bench.port(planting.plant))
