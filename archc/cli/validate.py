@@ -69,7 +69,7 @@ def command(target: str, weights: str | None, port: ChosenPort, overrides: tuple
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
-    reports.write(document, compiled, folder, port.place)
+    reports.write(document, compiled, folder, port.file)
     return 0 if holds(document, strict=reports.strict) else 1
 
 
