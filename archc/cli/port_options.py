@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,8 +14,6 @@ from archc.cli.options import AnyFunction
 from archc.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import torch
 
     from archc.architecture import Architecture
@@ -36,6 +35,14 @@ class ChosenPort:
     def is_generated(self) -> bool:
         """Whether none is named, so that the generated module is the port."""
         return self.place is self.command is self.trace is None
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the port is in: its Python code, or its recording; None where it is in none, or in many."""
+        if self.trace is not None:
+            return Path(self.trace)
+        code = Path((self.place or "").rpartition(":")[0])
+        return code if code.suffix == ".py" else None
 
     def opener(self, dtype: torch.dtype | None = None) -> Callable[[Architecture, Path], Port]:
         """What opens the port; Python code is told the type. Raises UsageError where there is none. Imports torch."""

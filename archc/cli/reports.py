@@ -18,7 +18,6 @@ from archc.errors import ArchcError
 if TYPE_CHECKING:
     from archc.architecture import Compiled
     from archc.checkpoints.hashes import FileHash
-    from archc.cli.port_options import ChosenPort
     from archc.render.findings import Document
 
 
@@ -53,8 +52,8 @@ class Reports:
                 self._write_error(target, error)
             raise
 
-    def write(self, document: Document, compiled: Compiled, folder: Path, port: ChosenPort) -> None:
-        """Write what was asked for about a run with a verdict."""
+    def write(self, document: Document, compiled: Compiled, folder: Path, port: Path | None) -> None:
+        """Write what was asked for about a run with a verdict; `port` is the file that the port is in, if any."""
         if self.json is not None:
             emit_json(document, self.json, force=self.force)
         if self.junit is not None:
@@ -68,7 +67,7 @@ class Reports:
         if self.certificate is not None:
             from archc.render.certificate import certificate
 
-            weights, code = hash_checkpoint(folder), _hash_code(port)
+            weights, code = hash_checkpoint(folder), None if port is None else _hash_file(port)
             emit_json(certificate(document, weights, code, strict=self.strict), self.certificate, force=self.force)
 
     def _write_error(self, target: str, error: ArchcError) -> None:
@@ -125,9 +124,7 @@ def hash_checkpoint(folder: Path) -> list[FileHash]:
         return hash_files(files, lambda count: progress.advance(task, count))
 
 
-def _hash_code(port: ChosenPort) -> FileHash | None:
-    """The hash of the file that a port's code, or its recording, is in; None where it is no file of its own."""
+def _hash_file(file: Path) -> FileHash:
     from archc.checkpoints.hashes import hash_files
 
-    code = Path(port.trace or (port.place or "").rpartition(":")[0])
-    return hash_files([code])[0] if port.trace or code.suffix == ".py" else None
+    return hash_files([file])[0]
