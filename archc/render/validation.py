@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from archc.validation.static import ManifestResult
 
 _LISTED = 6
+_LONGEST_VALUE = 60
 _ORIGINS = {True: " (stated there)", False: " (not stated there: a default of its class)", None: ""}
 _DIGITS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
@@ -310,7 +311,8 @@ def _print_config(config: ConfigResult, out: Console) -> None:
 
 
 def _value(value: object) -> str:
-    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
 def _print_notes(result: GateResult, out: Console) -> None:
