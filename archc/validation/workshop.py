@@ -17,6 +17,7 @@ from archc.errors import ArchcError
 from archc.faults.base import Fault, Faulty, Layers, Slip
 from archc.faults.catalogue import CATALOGUE
 from archc.validation.ports import GeneratedPort, import_source
+from archc.validation.probes import Probe
 
 _IN_DOUBLE = re.compile(r"(?<=torch\.float)32\b")
 """What a module works out in 32 bits whatever its type, so that in 64 bits all of it is."""
@@ -65,6 +66,18 @@ class Workshop:
         self.clean = Faulty(architecture)
         self._weights: Mapping[str, Tensor] = correct.model.state_dict()
         self._source = generate(_nameless(architecture))
+        self._correct: dict[torch.dtype | None, GeneratedPort] = {None: correct}
+        self._right: dict[tuple[str, torch.dtype | None], Tensor] = {}
+
+    def right(self, probe: Probe, dtype: torch.dtype | None = None) -> Tensor:
+        """Logits of the correct port on a probe, in another type if asked for; each is worked out once."""
+        if dtype not in self._correct:
+            port = self.make(dtype=dtype)
+            assert isinstance(port, GeneratedPort)
+            self._correct[dtype] = port
+        if (probe.name, dtype) not in self._right:
+            self._right[probe.name, dtype] = self._correct[dtype].logits(probe)
+        return self._right[probe.name, dtype]
 
     def make(self, *mutants: Mutant, dtype: torch.dtype | None = None) -> GeneratedPort | Unmade:
         """The port with these mistakes, in another type if asked for; in 64 bits, nothing is worked out in fewer."""

@@ -34,7 +34,7 @@ def validate(weights: Path, *more: str) -> Done:
 
 
 def outcomes() -> tuple[int, list[str], str, bool]:
-    """Failed cases of the JUnit file, rules of the SARIF file's errors, the certificate's title, and the JSON's word."""
+    """Failed JUnit cases, rules of the SARIF errors, the title of the certificate, and what the JSON says."""
     suite = ElementTree.parse("gate.xml").getroot()[0]
     (run,) = json.loads(Path("gate.sarif").read_text())["runs"]
     title = json.loads(Path("certificate.json").read_text())["title"]
