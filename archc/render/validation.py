@@ -138,6 +138,7 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         "times_floor": _finite(probe.times_floor),
         "passed": probe.passed,
         "flips": len(probe.flips),
+        "shifted": probe.shifted,
     }
 
 
@@ -220,6 +221,8 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
             line.append(*_word(probe.passed))
             if probe.flips:
                 line.append(f"  {_count(len(probe.flips), 'near tie')} of a router taken the other way")
+            if probe.shifted:
+                line.append("  logits off by one number per position: the same probabilities")
             out.print(line)
         for invariant in result.invariants:
             figure = _times(invariant.figure) if invariant.unit == "times the floor" else ""

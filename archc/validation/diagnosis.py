@@ -15,12 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
+import torch
+from torch import Tensor
+
 from archc.faults.tunable import TUNABLES, Tunable, logarithmic
 from archc.validation.evidence import Answers, Case, Evidence
+from archc.validation.parity import deviation
 from archc.validation.ports import GeneratedPort
 from archc.validation.workshop import Mutant, Workshop
 
 _T = TypeVar("_T")
+_NOTHING = "no mistake of the catalogue, and no pair of them, explains what the port gives"
 SECONDS = 150.0
 """How long a search may take."""
 _NEAREST = 8
@@ -33,6 +38,8 @@ _PROMISING = 0.4
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _PRECISION = 1e-7
 _DIGITS = 7
+_ALIKE = 3.0
+"""Two noises whose root mean squares differ by no more than this factor are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +84,8 @@ def diagnose(
         if found is not None:
             return Diagnosis((found,), search.tried)
         if search.late:
-            return Diagnosis((), search.tried, f"the search ended after {seconds:.0f} seconds")
-    return Diagnosis((), search.tried, "no mistake of the catalogue, and no pair of them, explains what the port gives")
+            return Diagnosis((), search.tried, search.in_16_bits() or f"the search ended after {seconds:.0f} seconds")
+    return Diagnosis((), search.tried, search.in_16_bits() or _NOTHING)
 
 
 def _where(mutant: Mutant) -> str:
@@ -273,6 +280,19 @@ class _Search:
                         return found
         return None
 
+    def in_16_bits(self) -> str:
+        """Whether the port deviates as much as the model does in a type of 16 bits, in words; empty if in none."""
+        logits = [one for one in self.case.wrong if one.point == "logits"]
+        for dtype, name in ((torch.bfloat16, "bfloat16"), (torch.float16, "float16")):
+            port = self.workshop.make(dtype=dtype)
+            assert isinstance(port, GeneratedPort)
+            answers = Answers(port)
+            noise = [deviation(_given(answers, one), one.right, one.judged).rms for one in logits]
+            off = [deviation(one.ours, one.right, one.judged).rms for one in logits]
+            if logits and all(a / _ALIKE <= b <= a * _ALIKE for a, b in zip(noise, off, strict=True)):
+                return f"no mistake explains it, but the port deviates as much as the model does in {name}"
+        return ""
+
     @property
     def _cheap(self) -> list[Evidence]:
         """Wrong evidence of the first probe that is wrong at its logits: one run of a model, or two, shows it all."""
@@ -319,6 +339,12 @@ class _Search:
             if self.late:
                 return
             yield thing
+
+
+def _given(answers: Answers, evidence: Evidence) -> Tensor:
+    found = answers.at(evidence)
+    assert found is not None  # logits are given by every model
+    return found.float()
 
 
 def _layer(evidence: Evidence) -> int | None:
