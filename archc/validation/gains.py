@@ -21,8 +21,8 @@ from archc.checkpoints.manifest import build_manifest, stored_entries
 
 _LARGEST: Final = 2**24
 """Bytes of a norm's weight that is read; those of any real model are far smaller."""
-_FEWEST: Final = 16
-"""Channels that an average can be taken of."""
+_FEWEST: Final = 256
+"""Channels of the narrowest norm that tells something. Narrower models are made for tests, and their weights drawn."""
 _MOST: Final = 0.75
 """The share of the norms of one place, over all layers, that must look alike."""
 
