@@ -26,13 +26,13 @@ _EXPERT = re.compile(r"\.experts\.([0-9]+)(?=\.)")
 _SUFFIXES = (".weight", ".bias")
 _TABLES = re.compile(r"rope_(freqs|factors_\w+)\.weight|.*\brotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
 _FAULTS = {
-    "rotary": "layout.rope_permute",
-    "rotary_back": "layout.rope_permute",
-    "rotary_twice": "layout.rope_permute",
-    "plus_one": "norm.offset",
-    "plus_two": "norm.offset",
-    "minus_one": "norm.offset",
-    "minus_two": "norm.offset",
+    "rotary": "layout.rope_rows",
+    "rotary_back": "layout.rope_rows",
+    "rotary_twice": "layout.rope_rows",
+    "plus_one": "norm.weight",
+    "plus_two": "norm.weight",
+    "minus_one": "norm.weight",
+    "minus_two": "norm.weight",
     "transposed": "layout.transpose",
     "halves_swapped": "layout.gate_up",
     "interleaved": "layout.gate_up",
@@ -40,8 +40,9 @@ _FAULTS = {
     "thirds_reordered": "layout.fused_qkv",
     "by_head": "layout.fused_qkv",
     "by_part": "layout.fused_qkv",
+    "heads_tiled": "layout.heads",
 }
-"""What a layout in the wrong place is called where ports get it wrong."""
+"""What the catalogue of faults calls a layout in the wrong place: `archc explain` has more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers.utils import logging
 
-from archc.checkpoints.compare_weights import Comparison, compare_weights
+from archc.checkpoints.compare_weights import _FAULTS, Comparison, compare_weights
 from archc.errors import IncompleteError
+from archc.faults.catalogue import CATALOGUE
 from tests.checkpoints import packing
 from tests.cli.runner import archc
 from tests.tiny import BY_NAME, Tiny, _base, _spec
@@ -133,7 +134,7 @@ def v_too(name: str, tensor: Tensor) -> Tensor:
 
 
 QK0, QK1 = ([f"model.layers.{n}.self_attn.{x}_proj.weight" for x in "kq"] for n in (0, 1))
-FAULT = "layout.rope_permute"
+FAULT = "layout.rope_rows"
 
 
 @pytest.mark.parametrize("kind", [F32, Q8_0], ids=lambda kind: kind.name)
@@ -173,7 +174,7 @@ def test_a_one_is_folded_into_gemmas_norms_once(
     found = compare(folder, file)
     norms = {one.a for one in found.tensors if one.a.endswith("norm.weight")}
     assert len(norms) == 13
-    assert wrong(found) == ({} if layout is None else dict.fromkeys(norms, (layout, "norm.offset")))
+    assert wrong(found) == ({} if layout is None else dict.fromkeys(norms, (layout, "norm.weight")))
 
 
 def test_a_one_that_was_added_in_16_bits_is_seen(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
@@ -308,10 +309,15 @@ def only(part: str, change: Callable[[Tensor], Tensor]) -> Change:
             "by_head",
             "layout.fused_qkv",
         ),
-        ("llama", only("q_proj", lambda x: x.reshape(2, 3, 16, -1).transpose(0, 1).flatten(0, 2)), "heads_tiled", None),
+        (
+            "llama",
+            only("q_proj", lambda x: x.reshape(2, 3, 16, -1).transpose(0, 1).flatten(0, 2)),
+            "heads_tiled",
+            "layout.heads",
+        ),
         ("llama", only("embed_tokens", lambda x: x * 96**0.5), "scaled", None),
         ("llama", only("lm_head", lambda x: torch.cat([x, torch.zeros(45, 96)])), "padded", None),
-        ("llama", only("norm", lambda x: x + 1), "plus_one", "norm.offset"),
+        ("llama", only("norm", lambda x: x + 1), "plus_one", "norm.weight"),
         ("llama", only("k_proj", lambda x: permute(x, KV_HEADS)), "rotary", FAULT),
     ],
 )
@@ -336,7 +342,7 @@ def test_the_command_says_what_it_found(checkpoint: Callable[[str], Path], tmp_p
     assert "PASS: the same weights, 4 of 21 tensors in a layout of the format" in right.out
     bad = archc("weights", str(folder), str(convert(folder, tmp_path / "bad.gguf", of_one_layer)))
     assert bad.code == 1
-    assert "unexpected: as it is, expected the rotary permutation (layout.rope_permute)" in bad.out
+    assert "unexpected: as it is, expected the rotary permutation (layout.rope_rows)" in bad.out
     assert "model.layers.1.self_attn.q_proj.weight" in bad.out
     assert "FAIL: 2 of 21 tensors differ" in bad.out
 
@@ -369,6 +375,10 @@ def test_other_models_and_damaged_files_end_with_a_mend(checkpoint: Callable[[st
         compare(checkpoint("gpt2"), folder)
     other = compare(folder, convert(checkpoint("llama"), tmp_path / "other.gguf", noise))
     assert not other.passed
+
+
+def test_faults_have_the_names_of_the_catalogue() -> None:
+    assert set(_FAULTS.values()) <= {fault.id for fault in CATALOGUE}
 
 
 def test_whatever_is_wrong_with_a_file_ends_in_a_line(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
