@@ -85,10 +85,15 @@ def _amplitudes(rope: Rope) -> Iterator[tuple[str, Rope]]:
 
 
 def _other_originals(architecture: Architecture) -> Iterator[Slip]:
-    lengths = dict.fromkeys((architecture.context, *_ORIGINALS))
-    yield from _constant(
-        "original_context", lambda rule: (*lengths, 2 * rule.original_context, max(rule.original_context // 2, 2))
-    )(architecture)
+    """Other lengths. Of longrope, a length that no input reaches is a mistake about the table for long inputs."""
+    lengths, reach = dict.fromkeys((architecture.context, *_ORIGINALS)), 2 * architecture.context
+
+    def others(rule: Any) -> Iterator[int]:
+        for length in (*lengths, 2 * rule.original_context, max(rule.original_context // 2, 2)):
+            if length <= reach or not isinstance(rule, LongropeScaling):
+                yield length
+
+    yield from _constant("original_context", others)(architecture)
 
 
 def _other_factors(rule: Any) -> Iterator[float]:
