@@ -68,7 +68,7 @@ def in_json(value: Any) -> Any:
 def _other_kind(a: Fields, b: Fields) -> tuple[Change, set[str]]:
     """A as B's kind, and the fields that it keeps; the others A's kind lacks, or means otherwise."""
     shared = [name for name in a.__struct_fields__ if name in b.__struct_fields__ and name != "kind"]
-    own = {name: getattr(a, name) for name in shared if _fits(b, name, getattr(a, name))}
+    own = {name: getattr(fit, name) for name in shared if (fit := _fitting(b, name, getattr(a, name))) is not None}
     others = [name for name in b.__struct_fields__ if name not in own and name != "kind" and not _default(b, name)]
     along = {name: in_json(getattr(b, name)) for name in others}
     return Change(("kind",), _kind(a), _kind(b), replace(b, **own), along), set(own)
@@ -79,12 +79,12 @@ def _with(section: Fields, name: str, value: Any) -> Fields:
     return msgspec.convert(msgspec.to_builtins(replace(section, **{name: value})), type(section))
 
 
-def _fits(section: Fields, name: str, value: Any) -> bool:
+def _fitting(section: Fields, name: str, value: Any) -> Fields | None:
+    """A section with another value of one field, as its own types have it; None where it cannot have it."""
     try:
-        _with(section, name, value)
+        return _with(section, name, value)
     except msgspec.ValidationError:
-        return False
-    return True
+        return None
 
 
 def _default(section: Fields, name: str) -> bool:

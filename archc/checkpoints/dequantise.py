@@ -70,8 +70,9 @@ class Checkpoint:
                 shutil.copyfile(file, target / file.name)
             with (target / SINGLE).open("wb") as stream:
                 self._write_tensors(stream)
-        except (OSError, SafetensorError) as error:
-            raise IncompleteError(f"{self.folder} cannot be dequantised: {error}", "check its files") from error
+        except OSError as error:
+            problem = f"{self.folder} cannot be dequantised in {target.parent}: {error.strerror or error}"
+            raise IncompleteError(problem, "set TMPDIR to a folder with more room") from error
 
     def _write_tensors(self, stream: IO[bytes]) -> None:
         """Writes the safetensors format by hand: the library would want all tensors in memory at once."""
@@ -98,9 +99,14 @@ class Checkpoint:
             files: dict[Path, Any] = {}
 
             def stored(tensor: StoredTensor) -> Tensor:
-                if tensor.file not in files:
-                    files[tensor.file] = opened.enter_context(safe_open(tensor.file, framework="pt"))
-                found: Tensor = files[tensor.file].get_tensor(tensor.name)
+                try:
+                    if tensor.file not in files:
+                        files[tensor.file] = opened.enter_context(safe_open(tensor.file, framework="pt"))
+                    found: Tensor = files[tensor.file].get_tensor(tensor.name)
+                except (OSError, SafetensorError) as error:
+                    raise IncompleteError(
+                        f"{tensor.name} of {tensor.file} cannot be read: {error}", "check the file"
+                    ) from error
                 return found
 
             def read(name: str) -> Tensor:

@@ -105,8 +105,9 @@ def scaled(weight: Tensor, scale: Tensor, *, block: tuple[int, int] | None) -> T
     factor = (scale.float() - 127).exp2() if scale.dtype == torch.uint8 else scale.float()
     if not _broadcasts(tuple(scale.shape), tuple(weight.shape)):
         assert block is not None
-        factor = factor.repeat_interleave(block[0], dim=-2)[..., : weight.shape[-2], :]
-        factor = factor.repeat_interleave(block[1], dim=-1)[..., : weight.shape[-1]]
+        for axis in (-2, -1):
+            size = weight.shape[axis]
+            factor = factor.repeat_interleave(min(block[axis], size), dim=axis).narrow(axis, 0, size)
     elif factor.numel() == 1:
         factor = factor.reshape(())
     return weight.float() * factor

@@ -147,7 +147,7 @@ def _layouts(a: Tensor, b: Tensor, heads: Sequence[int]) -> Iterator[Layout]:
         for name, change in (("plus_one", 1.0), ("plus_two", 2.0), ("minus_one", -1.0), ("minus_two", -2.0)):
             yield Layout(name, f"{change:+g} folded in", partial(torch.add, other=change))
         yield Layout("negative_exp", "−exp of it", lambda x: -x.exp())
-        if a.ndim:
+        if a.ndim and a.numel():
             yield from _orders(a.shape[_row_axis(a)], heads)
     if a.ndim > 1 and b.shape == a.transpose(-1, -2).shape:
         yield Layout("transposed", "transposed", lambda x: x.transpose(-1, -2))

@@ -14,17 +14,17 @@ import numpy
 import torch
 from torch import Tensor
 
-from archc.checkpoints.dequantise import Checkpoint, open_checkpoint
+from archc.checkpoints.dequantise import Checkpoint, open_checkpoint, quantisation
 from archc.checkpoints.headers import read_config
 from archc.checkpoints.layouts import FLOATS, Tolerance
-from archc.errors import IncompleteError
+from archc.errors import ArchcError, IncompleteError
 
 Read = Callable[[str], Tensor]
 
 # Superblocks of k-quants and of those with tables.
 _LARGE_BLOCK = 256
 _FP8 = Tolerance(bits=5)
-_BY_METHOD = {"fp8": _FP8, "fbgemm_fp8": _FP8, "compressed-tensors": _FP8}
+_IN_FP8 = ("fp8", "fbgemm_fp8", "compressed-tensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,10 @@ class FolderWeights:
         self._checkpoint: Checkpoint = open_checkpoint(folder)
         made = {recipe.name for recipe in self._checkpoint.recipes}
         method = self._checkpoint.method
-        bits = config.get("quantization_config")
-        packed = _BY_METHOD.get(method) or Tolerance(bits=int(bits.get("bits", 4)) if isinstance(bits, dict) else 4)
+        bits = (quantisation(config) or {}).get("bits")
+        packed = (
+            _FP8 if method in _IN_FP8 else Tolerance(bits=bits if method == "gptq" and isinstance(bits, int) else 4)
+        )
         self.tensors = {
             name: Held(tensor.shape, method, packed)
             if name in made
@@ -94,20 +96,18 @@ class GgufWeights:
 
     def __init__(self, file: Path) -> None:
         self.place = file
-        self._reader = _reader(file)
-        stated = _text(self._reader, "general.architecture")
-        self.architecture = stated
-        if _number(self._reader, "split.count") not in {None, 0, 1}:
-            raise IncompleteError(f"{file} is one part of several", "merge them with llama-gguf-split --merge")
-        self.blocks = _number(self._reader, f"{stated}.block_count") or 0
-        counts = (_number(self._reader, f"{stated}.attention.{key}") for key in ("head_count", "head_count_kv"))
-        self.heads = tuple(count for count in counts if count)
-        self._stored = {tensor.name: tensor for tensor in self._reader.tensors}
-        self.tensors = {
-            name: Held(tuple(int(n) for n in reversed(tensor.shape)), kind, _tolerance(kind))
-            for name, tensor in self._stored.items()
-            for kind in (tensor.tensor_type.name,)
-        }
+        with _blamed(file):
+            reader = _reader(file)
+            self.architecture = _text(reader, "general.architecture")
+            parts = _number(reader, "split.count")
+            keys = ("block_count", "attention.head_count", "attention.head_count_kv")
+            blocks, *heads = (_number(reader, f"{self.architecture}.{key}") for key in keys)
+            self._stored = {tensor.name: tensor for tensor in reader.tensors}
+            self.tensors = {name: _held(tensor) for name, tensor in self._stored.items()}
+        if parts is not None and parts > 1:
+            raise IncompleteError(f"{file} is one part of {parts}", "merge them with llama-gguf-split --merge")
+        self.blocks = min(blocks or 0, len(self._stored))
+        self.heads = tuple(count for count in heads if count is not None and count > 0)
 
     @contextmanager
     def reading(self) -> Iterator[Read]:
@@ -118,16 +118,10 @@ class GgufWeights:
         from gguf import quants
 
         tensor, held = self._stored[name], self.tensors[name]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                plain = quants.dequantize(tensor.data, tensor.tensor_type)
+        with _blamed(self.place):
+            plain = quants.dequantize(tensor.data, tensor.tensor_type)
             own = numpy.require(plain, numpy.float32, "W")  # what is stored as float32 is a view of the file
             return torch.from_numpy(own).reshape(held.shape)
-        except (ValueError, NotImplementedError, IndexError) as error:
-            raise IncompleteError(
-                f"{self.place}: {name} ({held.dtype}) cannot be read: {error}", "convert it again"
-            ) from None
 
 
 def _reader(file: Path) -> Any:
@@ -137,13 +131,26 @@ def _reader(file: Path) -> Any:
         raise IncompleteError(f"GGUF files need {error.name}", "pip install 'archc[torch]'") from None
     if not file.is_file():
         raise IncompleteError(f"there is no file {file}", "name a GGUF file or a checkpoint folder")
+    return GGUFReader(file)
+
+
+@contextmanager
+def _blamed(file: Path) -> Iterator[None]:
+    """A damaged file trips its reader in many places."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return GGUFReader(file)
-    except Exception as error:  # a damaged file trips its reader in many places
+            yield
+    except (ArchcError, MemoryError):
+        raise
+    except Exception as error:
         problem = " ".join(str(error).split())[:200] or type(error).__name__
         raise IncompleteError(f"{file} is damaged or no GGUF file: {problem}", "download it again") from None
+
+
+def _held(tensor: Any) -> Held:
+    kind = tensor.tensor_type.name
+    return Held(tuple(int(size) for size in reversed(tensor.shape)), kind, _tolerance(kind))
 
 
 def _text(reader: Any, key: str) -> str:

@@ -89,6 +89,7 @@ def _run(
 
     try:
         from archc.validation.lengths import run_lengths
+        from archc.validation.plain import opener_of, plain_form
         from archc.validation.ports import GeneratedPort
         from archc.validation.python_port import open_python_port
     except ModuleNotFoundError as error:
@@ -96,10 +97,12 @@ def _run(
     folder = weights_folder(validator, weights)
     file = validator.text if text is None else Path(text)
     opened = GeneratedPort if port is None else open_python_port(port)
-    with progress_bar() as progress:
+    checkpoint = plain_form(compiled.architecture, folder)
+    with progress_bar() as progress, checkpoint.plain() as plain:
         task = progress.add_task("", total=1.0)
 
         def step(name: str, share: float) -> None:
             progress.update(task, description=name, completed=share)
 
-        return run_lengths(compiled.architecture, folder, file, step, longest=longest, open_port=opened)
+        own = opener_of(opened, checkpoint, plain)
+        return run_lengths(compiled.architecture, plain, file, step, longest=longest, open_port=own)

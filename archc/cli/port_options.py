@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +14,7 @@ from archc.cli.options import AnyFunction
 from archc.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import torch
 
     from archc.architecture import Architecture
     from archc.validation.ports import Port
@@ -35,15 +36,23 @@ class ChosenPort:
         """Whether none is named, so that the generated module is the port."""
         return self.place is self.command is self.trace is None
 
-    def opener(self) -> Callable[[Architecture, Path], Port]:
-        """What opens the port. Raises UsageError where there is no such thing. Imports torch."""
+    @property
+    def file(self) -> Path | None:
+        """The file that the port is in: its Python code, or its recording; None where it is in none, or in many."""
+        if self.trace is not None:
+            return Path(self.trace)
+        code = Path((self.place or "").rpartition(":")[0])
+        return code if code.suffix == ".py" else None
+
+    def opener(self, dtype: torch.dtype | None = None) -> Callable[[Architecture, Path], Port]:
+        """What opens the port; Python code is told the type. Raises UsageError where there is none. Imports torch."""
         from archc.validation.command_port import open_command_port
         from archc.validation.ports import GeneratedPort
         from archc.validation.python_port import open_python_port
         from archc.validation.trace_port import open_trace_port
 
         if self.place is not None:
-            return open_python_port(self.place)
+            return open_python_port(self.place, dtype)
         if self.command is not None:
             return open_command_port(self.command, self.timeout)
         return GeneratedPort if self.trace is None else open_trace_port(self.trace)

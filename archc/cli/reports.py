@@ -52,8 +52,8 @@ class Reports:
                 self._write_error(target, error)
             raise
 
-    def write(self, document: Document, compiled: Compiled, folder: Path, port: str | None) -> None:
-        """Write what was asked for about a run with a verdict."""
+    def write(self, document: Document, compiled: Compiled, folder: Path, port: Path | None) -> None:
+        """Write what was asked for about a run with a verdict; `port` is the file that the port is in, if any."""
         if self.json is not None:
             emit_json(document, self.json, force=self.force)
         if self.junit is not None:
@@ -67,7 +67,7 @@ class Reports:
         if self.certificate is not None:
             from archc.render.certificate import certificate
 
-            weights, code = hash_checkpoint(folder), _hash_code(port)
+            weights, code = hash_checkpoint(folder), None if port is None else _hash_file(port)
             emit_json(certificate(document, weights, code, strict=self.strict), self.certificate, force=self.force)
 
     def _write_error(self, target: str, error: ArchcError) -> None:
@@ -124,9 +124,7 @@ def hash_checkpoint(folder: Path) -> list[FileHash]:
         return hash_files(files, lambda count: progress.advance(task, count))
 
 
-def _hash_code(port: str | None) -> FileHash | None:
-    """The hash of the file that a port's code is in; None where it is no file of its own."""
+def _hash_file(file: Path) -> FileHash:
     from archc.checkpoints.hashes import hash_files
 
-    code = Path((port or "").rpartition(":")[0])
-    return hash_files([code])[0] if code.suffix == ".py" else None
+    return hash_files([file])[0]

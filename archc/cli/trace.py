@@ -44,6 +44,7 @@ def command(
     from archc.validation.validator import find_validator
 
     try:
+        from archc.validation.plain import plain_form
         from archc.validation.recording import open_recording
         from archc.validation.trace_file import is_own_trace
     except ModuleNotFoundError as error:
@@ -53,11 +54,14 @@ def command(
     validator = find_validator(spec)
     compiled = compile_spec(validator.spec, overrides)
     print_diagnostics(compiled.diagnostics)
-    recording = open_recording(compiled, weights_folder(validator, weights), names)
-    size = decimal_bytes(recording.positions() * recording.bytes_per_position())
-    count = len(recording.probes)
-    click.echo(f"{count} {'probe' if count == 1 else 'probes'}, {recording.positions():,} positions: {size}", err=True)
-    with progress_bar() as progress:
-        task = progress.add_task("reference", total=count)
-        recording.write(file, lambda probe: progress.update(task, advance=1, description=probe.name))
+    with plain_form(compiled.architecture, weights_folder(validator, weights)).plain() as plain:
+        recording = open_recording(compiled, plain, names)
+        size = decimal_bytes(recording.positions() * recording.bytes_per_position())
+        count = len(recording.probes)
+        click.echo(
+            f"{count} {'probe' if count == 1 else 'probes'}, {recording.positions():,} positions: {size}", err=True
+        )
+        with progress_bar() as progress:
+            task = progress.add_task("reference", total=count)
+            recording.write(file, lambda probe: progress.update(task, advance=1, description=probe.name))
     click.echo(f"wrote {file}", err=True)

@@ -48,9 +48,22 @@ fails, archc looks for the mistake, or the two, that behave exactly so.
 @click.argument("target", metavar="TARGET")
 @click.option("--weights", metavar="DIR", help="Checkpoint folder; wins over what the validator names.")
 @port_options
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="float32",
+    help="What reference and port run in. In 16 bits layers are also judged one by one.",
+)
 @set_option
 @report_options
-def command(target: str, weights: str | None, port: ChosenPort, overrides: tuple[str, ...], reports: Reports) -> int:
+def command(
+    target: str,
+    weights: str | None,
+    port: ChosenPort,
+    dtype: str,
+    overrides: tuple[str, ...],
+    reports: Reports,
+) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
@@ -65,22 +78,25 @@ def command(target: str, weights: str | None, port: ChosenPort, overrides: tuple
         if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
-        result = _run(validator, compiled, folder, port)
+        result = _run(validator, compiled, folder, port, dtype)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
-    reports.write(document, compiled, folder, port.place)
+    reports.write(document, compiled, folder, port.file)
     return 0 if holds(document, strict=reports.strict) else 1
 
 
-def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort) -> GateResult:
+def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str) -> GateResult:
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
     try:
+        import torch
+
         from archc.validation.gate import run_gate
 
-        open_port = port.opener()
+        kind: torch.dtype = getattr(torch, dtype)
+        open_port = port.opener(kind)
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
     with progress_bar() as progress:
@@ -89,4 +105,6 @@ def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPor
         def step(name: str) -> None:
             progress.update(task, description=name)
 
-        return run_gate(compiled, folder, step, text=validator.text, open_port=open_port, catalogue=CATALOGUE)
+        return run_gate(
+            compiled, folder, step, text=validator.text, open_port=open_port, dtype=kind, catalogue=CATALOGUE
+        )

@@ -68,13 +68,17 @@ def _other_kind(rope: Rope) -> Iterator[tuple[str, Rope]]:
 
 
 def _amplitudes(rope: Rope) -> Iterator[tuple[str, Rope]]:
-    """Cosines and sines not multiplied, multiplied by the square, or by another default form."""
-    if rope.scaling is None:
+    """Cosines and sines multiplied by the square, not at all, or by the default form.
+
+    Where mscales are stated, the latter two are mistakes about those.
+    """
+    rule, own = rope.scaling, rope.attention_factor
+    if rule is None:
         return
-    own = rope.attention_factor
-    values = [1.0, own * own]
-    if isinstance(rope.scaling, YarnScaling):
-        values.append(0.1 * math.log(rope.scaling.factor) + 1)
+    values = [own * own]
+    if not (isinstance(rule, YarnScaling) and rule.mscale and rule.mscale_all_dim):
+        values.insert(0, 1.0)
+        values += [0.1 * math.log(rule.factor) + 1] if isinstance(rule, YarnScaling) else []
     for value in dict.fromkeys(values):
         if not math.isclose(value, own):
             yield word(value), replace(rope, attention_factor=value)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from archc.validation.adequacy import Adequacy
+    from archc.validation.blockwise import Blockwise
     from archc.validation.declared import ConfigDifference, ConfigResult
     from archc.validation.diagnosis import Diagnosis
     from archc.validation.gate import GateResult
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from archc.validation.static import ManifestResult
 
 _LISTED = 6
+_LONGEST_VALUE = 60
 _ORIGINS = {True: " (stated there)", False: " (not stated there: a default of its class)", None: ""}
+_DIGITS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
 def gate_document(result: GateResult) -> dict[str, object]:
@@ -41,7 +44,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "reference": {
             "kind": "transformers",
             "version": result.reference_version or None,
-            "dtype": "float32",
+            "dtype": _dtype(result),
             "dequantised": result.dequantised or None,
         },
         "port": {"kind": result.port_kind or None, "name": result.port_name or None},
@@ -63,6 +66,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "point": result.divergence.point,
             "times_floor": _finite(result.divergence.times_floor),
         },
+        "blockwise": None if result.blockwise is None else _blockwise_document(result.blockwise),
         "divergence_note": result.divergence_note or None,
         "fields": {
             "observed": None if result.adequacy is None else result.observed,
@@ -134,6 +138,7 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         "times_floor": _finite(probe.times_floor),
         "passed": probe.passed,
         "flips": len(probe.flips),
+        "shifted": probe.shifted,
     }
 
 
@@ -176,6 +181,22 @@ def _diagnosis_document(diagnosis: Diagnosis) -> list[dict[str, object]]:
     ]
 
 
+def _blockwise_document(found: Blockwise) -> dict[str, object]:
+    return {
+        "probe": found.probe,
+        "passed": found.passed,
+        "bound": found.bound,
+        "layers": list(found.layers),
+        "not_judged": list(found.unfed),
+        "first": None if found.first is None else found.first.point,
+        "points": {point: _finite(times) for point, times in found.points.items()},
+    }
+
+
+def _dtype(result: GateResult) -> str:
+    return str(result.dtype).removeprefix("torch.")
+
+
 def _finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
@@ -184,11 +205,11 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
     """The verdict: what was compared, every probe, and one word at the end; `strict` asks that nothing goes unseen."""
     from archc.validation.parity import BOUND
 
-    out = console()
+    out, digits = console(), _DIGITS[_dtype(result)]
     out.print(Text(f"{result.spec_name}: port against reference", style="bold"))
     weights = f", weights dequantised from {result.dequantised}" if result.dequantised else ""
-    out.print(f"  reference  {result.reference_version or 'not loaded'}, fp32, eager attention{weights}")
-    out.print(f"  port       {result.port_name or 'not loaded'}, fp32")
+    out.print(f"  reference  {result.reference_version or 'not loaded'}, {digits}, eager attention{weights}")
+    out.print(f"  port       {result.port_name or 'not loaded'}, {digits}")
     _print_manifest(result.manifest, out)
     _print_config(result.config, out)
     if result.probes:
@@ -200,6 +221,8 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
             line.append(*_word(probe.passed))
             if probe.flips:
                 line.append(f"  {_count(len(probe.flips), 'near tie')} of a router taken the other way")
+            if probe.shifted:
+                line.append("  logits off by one number per position: the same probabilities")
             out.print(line)
         for invariant in result.invariants:
             figure = _times(invariant.figure) if invariant.unit == "times the floor" else ""
@@ -233,18 +256,34 @@ def _reason(result: GateResult, bound: float) -> str:
     if failed:
         worst = max(failed, key=lambda probe: probe.times_floor)
         reasons.append(
-            f"{len(failed)} of {_count(len(result.probes), 'probe')} beyond {bound:.0f} times the noise floor, "
+            f"{len(failed)} of {_count(len(result.probes), 'probe')} beyond {bound:g} times the noise floor, "
             f"by up to {_times(worst.times_floor)} times"
         )
     broken = [invariant.name for invariant in result.invariants if not invariant.passed]
     if broken:
         reasons.append(f"broken: {', '.join(broken)}")
+    if not reasons and result.blockwise is not None and result.blockwise.first is not None:
+        first = result.blockwise.first
+        reasons.append(
+            f"the logits hide it, but {_layers(result.blockwise)} computes something else: {first.point} is "
+            f"{_times(first.times_floor)} times its floor; the bound is {result.blockwise.bound:g}"
+        )
     if reasons:
         return "; ".join(reasons)
     most = max(probe.times_floor for probe in result.probes)
     count = len(result.probes)
     probes = "on every probe" if count == result.planned else f"on {count} of {_count(result.planned, 'probe')}"
-    return f"at most {_times(most)} times the noise floor {probes}; the bound is {bound:.0f}"
+    return f"at most {_times(most)} times the noise floor {probes}; the bound is {bound:g}"
+
+
+def _layers(found: Blockwise) -> str:
+    """What deviates, where every layer was judged alone."""
+    if not found.layers:
+        return "what stands around the layers"
+    if len(found.layers) == 1:
+        return f"layer {found.layers[0]}"
+    listed = ", ".join(str(layer) for layer in found.layers[:_LISTED])
+    return f"each of {len(found.layers)} layers ({listed}{', …' if len(found.layers) > _LISTED else ''})"
 
 
 def _print_manifest(manifest: ManifestResult, out: Console) -> None:
@@ -275,7 +314,8 @@ def _print_config(config: ConfigResult, out: Console) -> None:
 
 
 def _value(value: object) -> str:
-    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
 def _print_notes(result: GateResult, out: Console) -> None:
@@ -307,6 +347,8 @@ def _print_notes(result: GateResult, out: Console) -> None:
         notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there{more})")
     elif result.divergence_note:
         notes.append(f"first divergence: {result.divergence_note}")
+    if result.blockwise is not None:
+        notes.append(_alone(result.blockwise))
     if result.diagnosis is not None:
         notes += _diagnosis_notes(result.diagnosis)
     if result.adequacy is not None:
@@ -340,6 +382,15 @@ def _adequacy_notes(found: Adequacy) -> list[str]:
     notes += [f"would not be seen: {one.mutant.name} ({one.times_floor:.2f} floors)" for one in found.survived]
     notes += [f"no mistake here: {one.mutant.name} ({one.why})" for one in found.equivalent]
     return notes
+
+
+def _alone(found: Blockwise) -> str:
+    """What the layers say, each fed with what the reference gave its own."""
+    judged = f"layers judged alone, on {found.probe}"
+    left = f"; not judged: {', '.join(map(str, found.unfed))}" if found.unfed else ""
+    if found.first is None:
+        return f"{judged}: all within {found.bound:g} times their floors{left}"
+    return f"{judged}: {_layers(found)} beyond {found.bound:g} times the floor{left}"
 
 
 def _count(number: int, thing: str) -> str:

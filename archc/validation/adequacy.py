@@ -1,26 +1,31 @@
 """Adequacy: would the gate have seen it? Every mistake that the model can have is planted and put through the probes.
 
 A probe kills a mutant when it moves logits by more than BOUND floors, that is, when a port with this mistake would have
-failed. One that survives all probes is equivalent if its logits are the right ones in 64-bit arithmetic too, up to
-rounding; else the gate is blind to it.
+failed; in 16 bits also when a layer that is judged alone moves. One that survives all probes is equivalent if its
+logits are the right ones in 64-bit arithmetic too, up to rounding; else the gate is blind to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 
+from archc.faults.catalogue import CATALOGUE
 from archc.faults.flips import field_of, flips, stated_fields
 from archc.spec.load import LoadedSpec
+from archc.validation.blockwise import layer_by_layer, probes_for_layers
 from archc.validation.parity import BOUND, Baseline, judge
 from archc.validation.ports import GeneratedPort
-from archc.validation.probes import Blind, Probe
+from archc.validation.probes import Blind
 from archc.validation.reference import Reference
 from archc.validation.rescaled import may_show
 from archc.validation.workshop import Mutant, Unmade, Workshop
+from archc.validation.yardstick import Yardstick
 
+_DECLARABLE = {fault.field for fault in CATALOGUE if fault.kind == "architecture"}
+"""Fields of the language, which a spec may leave to their defaults."""
 _EQUAL = 1e-10
 """Logits that differ by less, relative to the largest, are equal in 64-bit arithmetic."""
 
@@ -35,6 +40,16 @@ class Bench:
     step: Callable[[str], None]
     unreached: frozenset[str] = frozenset()
     """Fields that take longer inputs than there are to show."""
+    yardsticks: dict[str, Yardstick] = field(default_factory=dict)
+    """By the name of a probe, what layers are held against, once it was asked for."""
+
+    def by_layer(self) -> Iterator[Yardstick]:
+        """What layers that are judged alone are held against, on every probe that is worth it."""
+        choices = {one.probe.name: one.choices for one in self.baselines}
+        for probe in probes_for_layers(self.workshop.clean.architecture, [one.probe for one in self.baselines]):
+            if probe.name not in self.yardsticks:
+                self.yardsticks[probe.name] = Yardstick(self.reference, probe, choices[probe.name], fed=True)
+            yield self.yardsticks[probe.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,8 @@ class Trial:
     mutant: Mutant
     probe: str
     times_floor: float
+    moved: bool = True
+    """Whether any bit of any logit is another than the correct port's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +102,6 @@ class Adequacy:
 def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = False) -> Adequacy:
     """Puts every mutant through the probes of the baselines until one kills it; `until_seen` ends with the first."""
     found = Adequacy()
-    clean = Clean(bench.workshop)
     for mutant in mutants:
         if until_seen and (found.killed or found.loud):
             break
@@ -98,22 +114,21 @@ def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = F
         trial = _try_one(bench, mutant, port, given)
         if trial.times_floor > BOUND:
             found.killed.append(trial)
-        elif not may_show(mutant.fault.field) and (why := _why_equal(bench, mutant, port, clean, given)):
+        elif not may_show(mutant.fault.field) and (why := _why_equal(bench, mutant, port, given)):
             found.equivalent.append(Spared(mutant, why))
         else:
-            found.survived.append(trial)
+            found.survived.append(replace(trial, moved=_moved(bench, given)))
     return found
 
 
 def settle(found: Adequacy, *benches: Bench) -> None:
     """Tells those survivors that compute what the correct port does, on every bench, from those that are missed."""
-    cleans = [Clean(bench.workshop) for bench in benches]
     for trial in list(found.survived):
         reasons = []
-        for bench, clean in zip(benches, cleans, strict=True):
+        for bench in benches:
             port = bench.workshop.make(trial.mutant)
             assert isinstance(port, GeneratedPort)  # it has been made before
-            reasons.append(_why_equal(bench, trial.mutant, port, clean, {}))
+            reasons.append(_why_equal(bench, trial.mutant, port, {}))
         if all(reasons):
             found.survived.remove(trial)
             found.equivalent.append(Spared(trial.mutant, str(reasons[0])))
@@ -127,7 +142,8 @@ def see_fields(
     A field is seen where some mistake in it was, or where it moves logits, or what is loaded, with another value. What
     no code depends on is neither. `only` limits the search to some fields.
     """
-    seen = found.observed()
+    stated = {field_of(path) for path in stated_fields(loaded)}
+    seen = [one for one in found.observed() if one in stated or one in _DECLARABLE]
     survivors = {trial.mutant.fault.field: trial for trial in found.survived}
     blind: dict[str, str] = {}
     for path in stated_fields(loaded):
@@ -140,13 +156,24 @@ def see_fields(
         if trials.killed or trials.loud:
             seen.append(field_name)
             blind.pop(field_name, None)
-        elif trials.survived:
+        elif any(trial.moved for trial in trials.survived) or _hidden(bench, field_name):
             survivors.setdefault(field_name, trials.survived[0])
     for field_name, trial in survivors.items():
         if field_name not in seen:
             moved = f"{trial.mutant.slip.behaves_as} for {trial.mutant.slip.declared} moves logits by"
             blind[field_name] = f"{moved} {trial.times_floor:.2f} floors at most, and {BOUND:.0f} would be seen"
     return seen, [Blind(field_name, why) for field_name, why in blind.items()]
+
+
+def _moved(bench: Bench, given: Mapping[str, torch.Tensor]) -> bool:
+    """Whether any bit of what a mutant has given is another than the correct port's."""
+    probes = [one.probe for one in bench.baselines if one.probe.name in given]
+    return any(not torch.equal(given[probe.name], bench.workshop.right(probe)) for probe in probes)
+
+
+def _hidden(bench: Bench, field_name: str) -> bool:
+    """Whether a field may matter that changes no bit of the logits here."""
+    return may_show(field_name) or field_name in bench.unreached
 
 
 def _try_one(bench: Bench, mutant: Mutant, port: GeneratedPort, given: dict[str, torch.Tensor]) -> Trial:
@@ -162,13 +189,21 @@ def _try_one(bench: Bench, mutant: Mutant, port: GeneratedPort, given: dict[str,
         if result.times_floor > best.times_floor:
             best = Trial(mutant, baseline.probe.name, result.times_floor)
         if best.times_floor > BOUND:
-            break
-    return best
+            return best
+    return best if bench.reference.dtype is torch.float32 else _alone(bench, mutant, port) or best
 
 
-def _why_equal(
-    bench: Bench, mutant: Mutant, port: GeneratedPort, clean: Clean, given: Mapping[str, torch.Tensor]
-) -> str | None:
+def _alone(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial | None:
+    """The probe on which a layer by itself shows a mutant that 16-bit logits hide; None where none does."""
+    for yardstick in bench.by_layer():
+        found = layer_by_layer(yardstick, port)
+        if found is not None and found.first is not None:
+            times = found.first.times_floor * BOUND / found.bound
+            return Trial(mutant, f"{found.probe}, {found.first.point} alone", times)
+    return None
+
+
+def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, given: Mapping[str, torch.Tensor]) -> str | None:
     """Why a mutant computes what the correct port does; None where it does not, or nothing says why.
 
     What it has `given` on probes is not worked out again. Logits are compared to the last bit, and where they differ,
@@ -181,32 +216,13 @@ def _why_equal(
     for baseline in sorted(bench.baselines, key=lambda one: one.probe.input_ids.numel()):
         probe = baseline.probe
         ours = given[probe.name] if probe.name in given else port.logits(probe)
-        if torch.equal(ours, clean.at(probe, torch.float32)):
+        if torch.equal(ours, bench.workshop.right(probe)):
             continue
         in_double = in_double or bench.workshop.make(mutant, dtype=torch.float64)
         if isinstance(in_double, Unmade):
             return None
-        right = clean.at(probe, torch.float64)
+        right = bench.workshop.right(probe, torch.float64)
         difference = (in_double.logits(probe) - right)[probe.real].abs().max()
         if not float(difference) <= _EQUAL * float(right.abs().max()):
             return None
     return reason
-
-
-class Clean:
-    """What the correct port gives on the probes, in 32 and 64 bits, each worked out once."""
-
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
-        self._ports: dict[torch.dtype, GeneratedPort] = {}
-        self._logits: dict[tuple[str, torch.dtype], torch.Tensor] = {}
-
-    def at(self, probe: Probe, dtype: torch.dtype) -> torch.Tensor:
-        """Its logits on a probe in a type."""
-        if dtype not in self._ports:
-            port = self._workshop.make(dtype=dtype)
-            assert isinstance(port, GeneratedPort)
-            self._ports[dtype] = port
-        if (probe.name, dtype) not in self._logits:
-            self._logits[probe.name, dtype] = self._ports[dtype].logits(probe)
-        return self._logits[probe.name, dtype]

@@ -26,11 +26,15 @@ _Compare: TypeAlias = Callable[[Sequence[Tensor]], float]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A property: `compare` gets the logits of the probes, and says by how many floors it is missed."""
+    """A property: `compare` gets the logits of all probes, and says by how many floors it is missed.
+
+    Those of `shared` come first; other checks need them too, by the same names.
+    """
 
     name: str
     probes: tuple[Probe, ...]
     compare: _Compare
+    shared: tuple[Probe, ...] = ()
     packs: bool = False
     """Whether it is asked only of what reads restarting positions as several documents."""
     new_ground: bool = False
@@ -83,13 +87,13 @@ def padding_checks(result: ProbeResult) -> Iterator[Check]:
     """What is asked of the rows of a padded batch, the first of which is its independence of the padding."""
     rows = [result.probe.input_ids[row, real][None] for row, real in enumerate(result.probe.real)]
     alone = tuple(Probe(f"row {row} alone", "", ids) for row, ids in enumerate(rows))
-    yield Check("padding independence", (*alone, result.probe), _left(result))
-    yield Check("right padding", (*alone, _padded_right(rows)), _right(result))
+    yield Check("padding independence", (result.probe,), _left(result), alone)
+    yield Check("right padding", (_padded_right(rows),), _right(result), alone)
     if len(rows) > 1:
         packed = _packed(rows[-2:])
-        yield Check("packed documents", (*alone[-2:], packed), _documents(result), packs=True, new_ground=True)
+        yield Check("packed documents", (packed,), _documents(result), alone[-2:], packs=True, new_ground=True)
     if (steps := _in_steps(result.probe)) is not None:
-        yield Check("padded decoding", (*alone, steps), _left(result), new_ground=True)
+        yield Check("padded decoding", (steps,), _left(result), alone, new_ground=True)
 
 
 def _causality(result: ProbeResult) -> Check:

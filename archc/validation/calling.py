@@ -58,15 +58,3 @@ def signature_of(function: Callable[..., Any], call: Callable[..., Any]) -> Sign
         output = call(torch.zeros((1, 1), dtype=torch.long), **flag)
         cache = cache if getattr(output, cache, None) is not None else None
     return Signature(names, cache, hides)
-
-
-def points_of(output: Any) -> dict[str, Tensor]:
-    """Activations at the canonical points `embed`, `layers.N.out`, `final_norm` and `logits`, of transformers' output.
-
-    Transformers returns the last hidden state after the final norm, so the last layer's own output is not among them.
-    """
-    if not getattr(output, "hidden_states", None):
-        return {"logits": output.logits}
-    first, *between, last = output.hidden_states
-    points = {"embed": first} | {f"layers.{number}.out": state for number, state in enumerate(between)}
-    return points | {"final_norm": last, "logits": output.logits}

@@ -204,6 +204,27 @@ class Watch(TorchFunctionMode):
         return _Call(taken, pinned.weakest, pinned.runner_up, margin)
 
 
+class Tied(Watch):
+    """Decides the near ties of another model as they are `pinned`; what it chooses clearly is its own.
+
+    A choice that has no counterpart of the same form is free as well.
+    """
+
+    def __init__(self, pinned: Choices, noise: Noise) -> None:
+        super().__init__(pinned)
+        self._noise = noise
+
+    def _decide(self, number: int, table: Tensor, free: _Call) -> _Call:
+        calls = self._pinned.calls if self._pinned is not None else []
+        if number >= len(calls) or calls[number].taken.shape != free.taken.shape:
+            return free
+        pinned = calls[number]
+        if int(pinned.taken.max()) >= table.shape[-1]:
+            return free
+        near = pinned.margin <= TIE_MARGIN * self._noise.per_call[number]
+        return _call(table, torch.where(near[..., None], pinned.taken, free.taken))
+
+
 def _at(values: Tensor, index: Tensor) -> Tensor:
     return values.gather(-1, index[..., None]).squeeze(-1)
 

@@ -87,7 +87,8 @@ class CommandPort:
 
     def prepare(self, probes: Sequence[Probe]) -> None:
         """Runs the command on those probes, all at once, that it has not run on."""
-        new = {key: probe for probe in probes if (key := _key(probe)) not in self._answers}
+        asked = [probe for probe in probes if not _padded_in_chunks(probe)]
+        new = {key: probe for probe in asked if (key := _key(probe)) not in self._answers}
         if not new:
             return
         names = _distinct([probe.name for probe in new.values()])
@@ -96,6 +97,8 @@ class CommandPort:
 
     def refusal(self, probe: Probe) -> str | None:
         """Why it cannot run a probe; None where it can."""
+        if _padded_in_chunks(probe):
+            return "commands are given no padded batches in chunks"
         name, answers = self._answer(probe)
         return None if answers.has_logits(name) else "its command wrote no logits for it"
 
@@ -158,6 +161,10 @@ def _key(probe: Probe) -> _Key:
     return tuple(
         (what, tuple(value.shape), value.contiguous().numpy().tobytes()) for what, value in inputs_of(probe).items()
     )
+
+
+def _padded_in_chunks(probe: Probe) -> bool:
+    return probe.chunks is not None and not probe.real.all()
 
 
 def _distinct(names: list[str]) -> list[str]:

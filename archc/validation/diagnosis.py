@@ -1,9 +1,10 @@
 """Diagnosis: which mistake, or pair of mistakes, makes a model that behaves exactly as a failing port does?
 
-The search goes from the likeliest to the rarest, and stops at the first explanation: single mistakes everywhere; one
-mistake in some layers alone, found layer by layer where the port can be traced; pairs, of which one must explain by
-itself some of the evidence (the first token, which no position moves; an early point of a trace; a probe that the
-other mistake does not touch). What explains nothing is never named.
+The search goes from the likeliest to the rarest, and stops at the first explanation: single mistakes everywhere; a
+number of another value than any that the catalogue has; one mistake in some layers alone, found layer by layer where
+the port can be traced; pairs, of which one must explain by itself some of the evidence (the first token, which no
+position moves; an early point of a trace; a probe that the other mistake does not touch). What explains nothing is
+never named.
 """
 
 from __future__ import annotations
@@ -14,16 +15,31 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
+import torch
+from torch import Tensor
+
+from archc.faults.tunable import TUNABLES, Tunable, logarithmic
 from archc.validation.evidence import Answers, Case, Evidence
+from archc.validation.parity import deviation
 from archc.validation.ports import GeneratedPort
 from archc.validation.workshop import Mutant, Workshop
 
 _T = TypeVar("_T")
+_NOTHING = "no mistake of the catalogue, and no pair of them, explains what the port gives"
 SECONDS = 150.0
 """How long a search may take."""
 _NEAREST = 8
 """Mistakes tried in pairs with all others where none explains anything by itself: those nearest to the port."""
 _IN_LAYERS = 12
+_VALUES = 13
+_SECTIONS = 6
+_PROMISING = 0.4
+"""A number is narrowed down further where this many sections bring the model this much nearer than the right one."""
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_PRECISION = 1e-7
+_DIGITS = 7
+_ALIKE = 3.0
+"""Two noises whose root mean squares differ by no more than this factor are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +79,13 @@ def diagnose(
     if not case.wrong:
         return Diagnosis((), 0, "the probes that fail are held against something else than the reference's logits")
     search = _Search(case, workshop, list(mutants), step, time.monotonic() + seconds)
-    for stage in (search.singles, search.layered, search.pairs):
+    for stage in (search.singles, search.fitted, search.layered, search.pairs):
         found = stage()
         if found is not None:
             return Diagnosis((found,), search.tried)
         if search.late:
-            return Diagnosis((), search.tried, f"the search ended after {seconds:.0f} seconds")
-    return Diagnosis((), search.tried, "no mistake of the catalogue, and no pair of them, explains what the port gives")
+            return Diagnosis((), search.tried, search.in_16_bits() or f"the search ended after {seconds:.0f} seconds")
+    return Diagnosis((), search.tried, search.in_16_bits() or _NOTHING)
 
 
 def _where(mutant: Mutant) -> str:
@@ -111,6 +127,70 @@ class _Search:
             if found is not None:
                 return found
         return None
+
+    def fitted(self) -> Explanation | None:
+        """One number, of whatever value comes nearest to the port."""
+        for tunable in self._until_late(TUNABLES):
+            declared = self._declared(tunable)
+            if declared is None:
+                continue
+            values = logarithmic(tunable.low, tunable.high, _VALUES)
+            found = [(self._nearness(tunable, value), value) for value in self._until_late(values)]
+            found = sorted([*found, (1.0, declared)], key=lambda one: one[1])
+            at = found.index(min(found))
+            low, high = found[max(at - 1, 0)][1], found[min(at + 1, len(found) - 1)][1]
+            best = self._narrowed(tunable, low, high)
+            if best is None:
+                continue
+            for digits in range(1, _DIGITS + 1):
+                mutant = self._tuned(tunable, float(f"{best:.{digits}g}"))
+                explained = None if mutant is None else self._whole(mutant)
+                if explained is not None:
+                    return explained
+        return None
+
+    def _declared(self, tunable: Tunable) -> float | None:
+        """The declared value of a number, where there is one."""
+        slip = next(iter(tunable.fault(tunable.low).slips(self.workshop.clean.architecture)), None)
+        try:
+            return None if slip is None else float(slip.declared.partition(" and ")[0])
+        except ValueError:
+            return None
+
+    def _narrowed(self, tunable: Tunable, low: float, high: float) -> float | None:
+        """The value between two others that comes nearest to the port, by golden sections of the logarithm.
+
+        None where the first few sections do not bring it near.
+        """
+        a, b = math.log(low), math.log(high)
+        c, d = b - _GOLDEN * (b - a), a + _GOLDEN * (b - a)
+        at_c, at_d = self._nearness(tunable, math.exp(c)), self._nearness(tunable, math.exp(d))
+        sections = 0
+        while b - a > _PRECISION and not self.late:
+            sections += 1
+            if sections == _SECTIONS and min(at_c, at_d) > _PROMISING:
+                return None
+            if at_c < at_d:
+                b, d, at_d = d, c, at_c
+                c = b - _GOLDEN * (b - a)
+                at_c = self._nearness(tunable, math.exp(c))
+            else:
+                a, c, at_c = c, d, at_d
+                d = a + _GOLDEN * (b - a)
+                at_d = self._nearness(tunable, math.exp(d))
+        return math.exp((a + b) / 2)
+
+    def _nearness(self, tunable: Tunable, value: float) -> float:
+        """How near the model with a number of this value comes to the port."""
+        mutant = self._tuned(tunable, value)
+        answers = None if mutant is None else self._answers((mutant,))
+        at = None if answers is None else answers.at(self._cheap[0])
+        return math.inf if at is None else self._cheap[0].nearness(at)
+
+    def _tuned(self, tunable: Tunable, value: float) -> Mutant | None:
+        fault = tunable.fault(value)
+        slip = next(iter(fault.slips(self.workshop.clean.architecture)), None)
+        return None if slip is None else Mutant(fault, slip)
 
     def layered(self) -> Explanation | None:
         """One mistake in some of the layers that it can be in."""
@@ -200,6 +280,19 @@ class _Search:
                         return found
         return None
 
+    def in_16_bits(self) -> str:
+        """Whether the port deviates as much as the model does in a type of 16 bits, in words; empty if in none."""
+        logits = [one for one in self.case.wrong if one.point == "logits"]
+        for dtype, name in ((torch.bfloat16, "bfloat16"), (torch.float16, "float16")):
+            port = self.workshop.make(dtype=dtype)
+            assert isinstance(port, GeneratedPort)
+            answers = Answers(port)
+            noise = [deviation(_given(answers, one), one.right, one.judged).rms for one in logits]
+            off = [deviation(one.ours, one.right, one.judged).rms for one in logits]
+            if logits and all(a / _ALIKE <= b <= a * _ALIKE for a, b in zip(noise, off, strict=True)):
+                return f"no mistake explains it, but the port deviates as much as the model does in {name}"
+        return ""
+
     @property
     def _cheap(self) -> list[Evidence]:
         """Wrong evidence of the first probe that is wrong at its logits: one run of a model, or two, shows it all."""
@@ -246,6 +339,12 @@ class _Search:
             if self.late:
                 return
             yield thing
+
+
+def _given(answers: Answers, evidence: Evidence) -> Tensor:
+    found = answers.at(evidence)
+    assert found is not None  # logits are given by every model
+    return found.float()
 
 
 def _layer(evidence: Evidence) -> int | None:

@@ -7,37 +7,33 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from archc.validation.parity import BOUND, NUDGES, ProbeResult, deviation, floor_of
+from archc.validation.parity import ProbeResult
 from archc.validation.reference import Reference
+from archc.validation.yardstick import Yardstick
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A point (`embed`, `layers.N.out`, `final_norm`, `logits`), its layer if it has one, and how far apart it is."""
+    """A canonical point, its layer if it has one, and how far apart port and reference are there."""
 
     layer: int | None
     point: str
     times_floor: float
 
 
-def first_divergence(reference: Reference, ours: Mapping[str, Tensor], failed: ProbeResult) -> Divergence | None:
-    """The first of the port's points on a probe that lies beyond BOUND floors of the reference's; None if none does.
-
-    Points that one side lacks, or gives in another shape, are passed over.
-
-    The floor of a point comes from one run with all weights moved by one unit in the last place. The reference makes
-    the choices that explain the port as far as it can be explained.
-    """
-    judged = failed.probe.real
-    theirs = reference.points(failed.probe, failed.choices)
-    with reference.nudged(NUDGES):
-        nudged = reference.points(failed.probe, failed.choices)
-    for point, expected in theirs.items():
-        if point not in ours or ours[point].shape != expected.shape:
-            continue
-        floor = floor_of([deviation(nudged[point], expected, judged)], expected[judged])
-        times = floor.times(deviation(ours[point], expected, judged))
-        if times > BOUND:
-            number = point.split(".")[1] if point.startswith("layers.") else None
-            return Divergence(int(number) if number else None, point, times)
+def first_of(beyond: Mapping[str, float]) -> Divergence | None:
+    """The first of the points beyond the bound, which are in order."""
+    for point, times in beyond.items():
+        number = point.split(".")[1] if point.startswith("layers.") else None
+        return Divergence(int(number) if number else None, point, times)
     return None
+
+
+def first_divergence(reference: Reference, ours: Mapping[str, Tensor], failed: ProbeResult) -> Divergence | None:
+    """The first of a port's points on a probe that lies beyond the bound; None if none does.
+
+    This is for a port that runs by itself, its layers fed with its own mistakes. The reference makes the choices that
+    explain the port as far as it can be explained.
+    """
+    yardstick = Yardstick(reference, failed.probe, failed.choices, fed=False)
+    return first_of(yardstick.beyond(yardstick.times(ours)))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from archc.architecture import Compiled
@@ -78,7 +79,7 @@ def look_for_faults(
         return found
     mutants = mutants_of(architecture, catalogue)
     port = judged.port
-    workshop = _workshop(architecture, folder, port)
+    workshop = _workshop(architecture, folder, judged)
     if not passed:
         found.diagnosis = _diagnosis(judged, workshop, mutants, step)
         return found
@@ -113,11 +114,11 @@ def _on_other_weights(
             bench.step(f"checkpoint with {rescaling.name}")
             try:
                 write_rescaled(architecture, folder, into, rescaling)
-                again = _judge_again(architecture, into, open_port, rescaling, bench.step)
+                again = _judge_again(architecture, into, bench.reference.dtype, open_port, rescaling, bench.step)
             except IncompleteError as error:
                 found.blind.append(Blind(rescaling.name, error.problem))
                 continue
-            workshop = _workshop(architecture, into, again.port)
+            workshop = _workshop(architecture, into, again)
             results = [judge(again.reference, one, again.logits[one.probe.name]) for one in again.baselines]
             found.probes += results
             if not all(result.passed for result in results):
@@ -128,8 +129,9 @@ def _on_other_weights(
         settle(adequacy, *benches)
 
 
-def _workshop(architecture: Architecture, folder: Path, port: Port) -> Workshop:
-    return Workshop(architecture, port if isinstance(port, GeneratedPort) else GeneratedPort(architecture, folder))
+def _workshop(architecture: Architecture, folder: Path, judged: Judged) -> Workshop:
+    own = judged.port if isinstance(judged.port, GeneratedPort) else None
+    return Workshop(architecture, own or GeneratedPort(architecture, folder, judged.reference.dtype))
 
 
 def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
@@ -142,10 +144,16 @@ def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
 
 
 def _judge_again(
-    architecture: Architecture, folder: Path, open_port: OpenPort, rescaling: Rescaling, step: Callable[[str], None]
+    architecture: Architecture,
+    folder: Path,
+    dtype: torch.dtype,
+    open_port: OpenPort,
+    rescaling: Rescaling,
+    step: Callable[[str], None],
 ) -> Judged:
     """Reference and port of another checkpoint, on one probe."""
-    reference, port = Reference(folder), open_port(architecture, folder)
+    reference = Reference(folder, architecture=architecture, dtype=dtype)
+    port = open_port(architecture, folder)
     wall = architecture.embedding.positions or reference.wall(architecture.context, _RESCALED_TOKENS)
     derived, _ = derive_probes(architecture, avoid=reference.padding, wall=wall)
     plain = [one for one in derived if one.chunks is None and one.position_ids is None and len(one.input_ids) == 1]

@@ -9,9 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
+import torch
 from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
@@ -22,6 +24,7 @@ from archc.faults.base import Fault
 from archc.spec.language import BranchFields
 from archc.validation.adequacy import Adequacy
 from archc.validation.arrangements import further_inputs, typical_of
+from archc.validation.blockwise import Blockwise, blockwise, probes_for_layers
 from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
 from archc.validation.divergence import Divergence, first_divergence
@@ -30,7 +33,7 @@ from archc.validation.gains import GainDoubt, doubtful_gains
 from archc.validation.invariants import Invariant, alone_in_padding, check_invariants
 from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
 from archc.validation.plain import opener_of, plain_form
-from archc.validation.ports import Batching, GeneratedPort, Port
+from archc.validation.ports import Batching, GeneratedPort, Port, Traceable
 from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
@@ -50,6 +53,8 @@ class GateResult:
     config: ConfigResult
     dequantised: str = ""
     """How the checkpoint is quantised; empty where it is not. The reference has its weights in plain float32."""
+    dtype: torch.dtype = torch.float32
+    """In which both sides ran."""
     port_kind: str = ""
     port_name: str = ""
     reference_version: str = ""
@@ -66,6 +71,8 @@ class GateResult:
     invariants: list[Invariant] = field(default_factory=list)
     divergence: Divergence | None = None
     divergence_note: str = ""
+    blockwise: Blockwise | None = None
+    """The layers judged alone: of a port that fails, or in 16 bits."""
     observed: list[str] = field(default_factory=list)
     """Declared fields in which some mistake would have been seen."""
     adequacy: Adequacy | None = None
@@ -85,7 +92,8 @@ class GateResult:
     def port_holds(self) -> bool:
         """Whether the port does what it should on every probe, and something was tried."""
         probes_hold = bool(self.probes) and all(probe.passed for probe in self.probes)
-        return probes_hold and all(invariant.passed for invariant in self.invariants)
+        blocks_hold = self.blockwise is None or self.blockwise.passed
+        return probes_hold and blocks_hold and all(invariant.passed for invariant in self.invariants)
 
     @property
     def strictly_passed(self) -> bool:
@@ -100,13 +108,15 @@ def run_gate(
     *,
     text: Path | None = None,
     open_port: Callable[[Architecture, Path], Port] = GeneratedPort,
+    dtype: torch.dtype = torch.float32,
     catalogue: Sequence[Fault] = (),
 ) -> GateResult:
-    """Holds a port of a spec, with the weights in `folder`, against transformers.
+    """Holds a port of a spec, with the weights in `folder`, against transformers, in a `dtype`.
 
-    `step` is told what is about to run. `text` is a text file to compare losses on. Mistakes of the `catalogue` say
-    whether the gate would have seen them, where the port passes, and explain the port, where it fails. Raises
-    IncompleteError where the verdict cannot be reached; a port that is wrong is a result, not an error.
+    `step` is told what is about to run. `text` is a text file to compare losses on. `open_port` makes the port, by
+    default the generated module. Mistakes of the `catalogue` say whether the gate would have seen them, where the port
+    passes, and explain the port, where it fails. Raises IncompleteError where the verdict cannot be reached; a port
+    that is wrong is a result, not an error.
     """
     architecture = compiled.architecture
     start = time.perf_counter()
@@ -118,14 +128,18 @@ def run_gate(
         else ManifestResult((), (), (), ())
     )
     config = compare_config(compiled.loaded.spec, folder)
-    result = GateResult(architecture.name, fingerprint(compiled), manifest, config, dequantised=checkpoint.method)
+    result = GateResult(
+        architecture.name, fingerprint(compiled), manifest, config, dequantised=checkpoint.method, dtype=dtype
+    )
     if manifest.passed:
         result.gains = doubtful_gains(architecture, checkpoint.tensors) if knows_tensors(architecture) else ()
         tokens = None if text is None else read_tokens(architecture, folder, text)
         if checkpoint.method:
             step(f"dequantise {checkpoint.method}")
         with checkpoint.plain() as plain:
-            _run_probes(compiled, plain, tokens, step, opener_of(open_port, checkpoint, plain), catalogue, result)
+            opened = opener_of(open_port, checkpoint, plain)
+            opened = partial(GeneratedPort, dtype=dtype) if opened is GeneratedPort else opened
+            _run_probes(compiled, plain, tokens, step, opened, catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -160,7 +174,7 @@ def _run_probes(
     architecture = compiled.architecture
     clock = _Clock(result.seconds)
     step("load the reference")
-    reference = Reference(folder)
+    reference = Reference(folder, architecture=architecture, dtype=result.dtype)
     result.reference_version = reference.version
     if knows_tensors(architecture):
         _require_all_read(architecture, reference, folder, result.manifest)
@@ -196,8 +210,7 @@ def _run_probes(
     if _contradicts_itself(architecture, result.disagreement):
         _hold_steps_against_whole(reference, result, baselines, logits, step)
     _leave_padding_to_the_invariant(reference, port, result, logits)
-    step("first divergence")
-    result.divergence, result.divergence_note = _divergence(reference, port, result.probes)
+    _look_inside(architecture, reference, port, result, step)
     if tokens is not None:
         step("loss on a text")
         result.text = text_loss(reference, port, tokens)
@@ -317,19 +330,50 @@ def _require_all_read(architecture: Architecture, reference: Reference, folder: 
         )
 
 
-def _divergence(reference: Reference, port: Port, probes: list[ProbeResult]) -> tuple[Divergence | None, str]:
-    """Where port and reference part, or why that is not known; neither where every probe holds."""
+def _divergence(
+    reference: Reference, port: Port, probes: list[ProbeResult]
+) -> tuple[Divergence | None, str, Blockwise | None]:
+    """Where port and reference part, or why that is not known; neither where every probe holds.
+
+    Layers are judged alone where the port lets them be fed.
+    """
     failed = [one for one in probes if not one.passed]
     if not failed:
-        return None, ""
+        return None, "", None
     whole = [one for one in failed if one.probe.chunks is None]
     if not whole:
-        return None, "not traced: only the probe that decodes through the cache fails"
-    theirs = port.points(whole[0].probe)
-    if theirs is None:
-        return Divergence(None, "logits", whole[0].times_floor), "this port shows nothing but its logits"
-    found = first_divergence(reference, theirs, whole[0])
-    return found, "" if found else "none at the traced points"
+        return None, "not traced: only the probe that decodes through the cache fails", None
+    shortest = min(whole, key=lambda one: one.probe.tokens)
+    found = blockwise(reference, port, shortest.probe, shortest.choices) if isinstance(port, Traceable) else None
+    if found is not None and found.first is not None:
+        return found.first, "", found
+    ours = port.points(shortest.probe)
+    if ours is None:
+        return Divergence(None, "logits", shortest.times_floor), "this port shows nothing but its logits", found
+    first = first_divergence(reference, ours, shortest)
+    return first, "" if first else "none at the traced points", found
+
+
+def _look_inside(architecture: Architecture, reference: Reference, port: Port, result: GateResult, step: Step) -> None:
+    """Adds where port and reference part and, in 16 bits, whether some layer alone does."""
+    step("first divergence")
+    result.divergence, result.divergence_note, result.blockwise = _divergence(reference, port, result.probes)
+    if result.blockwise is None and result.dtype is not torch.float32:
+        step("layers")
+        result.blockwise = _layer_by_layer(architecture, reference, port, result.probes)
+
+
+def _layer_by_layer(
+    architecture: Architecture, reference: Reference, port: Port, results: list[ProbeResult]
+) -> Blockwise | None:
+    """Each layer alone, in 16 bits, where logits hide small mistakes: the first probe that shows one, else the last."""
+    found: Blockwise | None = None
+    choices = {one.probe.name: one.choices for one in results}
+    for probe in probes_for_layers(architecture, [one.probe for one in results]):
+        found = blockwise(reference, port, probe, choices[probe.name]) if isinstance(port, Traceable) else None
+        if found is None or not found.passed:
+            return found
+    return found
 
 
 def _disagreement(reference: Reference, baselines: list[Baseline]) -> float | None:

@@ -15,7 +15,7 @@ from archc.parts.base import MixerPart
 from archc.validation.arrangements import Check, arrangement_checks, padding_checks
 from archc.validation.parity import BOUND, ProbeResult
 from archc.validation.ports import Port
-from archc.validation.probes import Blind, mixers
+from archc.validation.probes import Blind, Probe, mixers
 from archc.validation.reference import Reference
 
 _CACHED = 256
@@ -33,7 +33,7 @@ class Invariant:
 
 
 class _Runs:
-    """Logits of a port or of the reference by the name of their probe, each run once."""
+    """Logits of a port or of the reference by the name of their probe; those that checks share are run once."""
 
     def __init__(self, side: Port | Reference, known: Mapping[str, Tensor] | None = None) -> None:
         self._side = side
@@ -41,12 +41,15 @@ class _Runs:
 
     def times(self, check: Check) -> float:
         """By how many floors a check is missed. Raises IncompleteError where an input cannot be run."""
-        for probe in check.probes:
-            if probe.name not in self._known:
-                if why := self._side.refusal(probe):
-                    raise IncompleteError(why)
-                self._known[probe.name] = self._side.logits(probe)
-        return check.compare([self._known[probe.name] for probe in check.probes])
+        self._known |= {probe.name: self._logits(probe) for probe in check.shared}
+        return check.compare([self._logits(probe) for probe in (*check.shared, *check.probes)])
+
+    def _logits(self, probe: Probe) -> Tensor:
+        if probe.name in self._known:
+            return self._known[probe.name]
+        if why := self._side.refusal(probe):
+            raise IncompleteError(why)
+        return self._side.logits(probe)
 
 
 def check_invariants(
@@ -98,6 +101,8 @@ def _broken_by(reference: _Runs, check: Check) -> str:
 def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own: Tensor) -> bool:
     """Whether a port gives in a padded batch what it gives for each row alone, and the reference does not."""
     independence = next(padding_checks(result))
+    if any(port.refusal(probe) for probe in independence.probes):
+        return False
     kept = _Runs(port, {result.probe.name: own}).times(independence) <= BOUND
     return kept and bool(_broken_by(_Runs(reference), independence))
 

@@ -20,6 +20,7 @@ from archc.validation.reference import Reference
 
 CHUNK = 256
 """Tokens that go through the cache at once."""
+_ROWS_AT_ONCE = 64
 _TRIED = (8, 8, 8)
 """Chunks that show whether a side can decode."""
 
@@ -102,14 +103,19 @@ def _losses(side: Reference | Port, probe: Probe, ids: Passage, done: Done = lam
     found = torch.full((len(targets),), math.inf).double()
     whole = probe.chunks is None or not isinstance(side, _Streaming)
     sizes = (len(targets),) if whole else probe.chunks or ()
+    pieces = side.stream(probe) if isinstance(side, _Streaming) else iter([side.logits(probe)])
     at = 0
-    for size, logits in zip(
-        sizes, side.stream(probe) if isinstance(side, _Streaming) else [side.logits(probe)], strict=False
-    ):
+    for size, logits in zip(sizes, pieces, strict=False):
         wanted = targets[at : at + size]
         if logits.ndim == 3 and logits.shape[1] == size and int(wanted.max()) < logits.shape[-1]:
-            losses = F.cross_entropy(logits[0].double(), wanted, reduction="none")
-            found[at : at + size] = losses.nan_to_num(nan=math.inf)
+            found[at : at + size] = _cross_entropy(logits[0], wanted).nan_to_num(nan=math.inf)
         at += size
         done(size)
     return found
+
+
+def _cross_entropy(logits: Tensor, wanted: Tensor) -> Tensor:
+    """Losses [tokens] of logits [tokens, vocab], in fp64, a few rows at a time."""
+    starts = range(0, len(wanted), _ROWS_AT_ONCE)
+    parts = ((logits[n : n + _ROWS_AT_ONCE].double(), wanted[n : n + _ROWS_AT_ONCE]) for n in starts)
+    return torch.cat([F.cross_entropy(rows, ids, reduction="none") for rows, ids in parts])

@@ -87,6 +87,11 @@ class ProbeResult:
     flips: tuple[Flip, ...]
     choices: Choices
     tied: Tensor
+    shifted: bool = False
+    """Whether all logits of a position are off by one number, which leaves probabilities as they are.
+
+    `times_floor` is that of what remains.
+    """
 
     @property
     def passed(self) -> bool:
@@ -180,7 +185,8 @@ def _other_arithmetic(
     reference: Reference, rerun: Callable[[str, AbstractContextManager[None]], list[_Rerun]]
 ) -> Iterator[tuple[str, list[Deviation] | None]]:
     """The runs that a model may not support: None for those that it refuses."""
-    for name, change in (("fused attention", reference.fused_attention), ("fp64", reference.double_precision)):
+    changes = (("fused attention", reference.fused_attention), (reference.wider, reference.wider_arithmetic))
+    for name, change in changes:
         try:
             yield name, [found for found, _ in rerun(name, change())]
         except (IncompleteError, ValueError, ImportError):
@@ -216,7 +222,12 @@ def judge(reference: Reference, baseline: Baseline, logits: Tensor) -> ProbeResu
         now, flips = other[0], flips + other[1]
     found = deviation(logits, now.logits, probe.real)
     tied = noise.tied(now.choices, probe.input_ids)
-    return ProbeResult(probe, floor, found, floor.times(found), flips, now.choices, tied)
+    times, shifted = floor.times(found), False
+    if times > BOUND and logits.shape == now.logits.shape:
+        centred = logits - (logits - now.logits).mean(-1, keepdim=True)
+        remaining = floor.times(deviation(centred, now.logits, probe.real))
+        times, shifted = (remaining, True) if remaining <= BOUND else (times, False)
+    return ProbeResult(probe, floor, found, times, flips, now.choices, tied, shifted)
 
 
 def _explained(

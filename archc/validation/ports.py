@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from archc.architecture.model import Architecture
 from archc.codegen import generate
 from archc.errors import IncompleteError
+from archc.validation.choices import Watch
+from archc.validation.places import Places, find_places
 from archc.validation.probes import Probe
+from archc.validation.tracing import Trace, trace
 
 
 class Port(Protocol):
@@ -43,26 +48,54 @@ class Batching(Protocol):
         """Runs them all at once. Others may be asked for all the same."""
 
 
+@runtime_checkable
+class Traceable(Protocol):
+    """A port whose layers can be fed with what the reference gave its own."""
+
+    @property
+    def places(self) -> Places:
+        """Where its canonical points are."""
+
+    @property
+    def module(self) -> nn.Module:
+        """What holds its weights."""
+
+    def trace(self, probe: Probe, fed: Mapping[str, Tensor] | None = None, watch: Watch | None = None) -> Trace | None:
+        """A probe run in one piece, as `tracing.trace` says; None of a port that turns out to have no modules."""
+
+
 class GeneratedPort:
     """The generated module of an Architecture, with the weights of a checkpoint folder."""
 
     kind = "generated"
     reloads = True
 
-    def __init__(self, architecture: Architecture, folder: Path) -> None:
+    def __init__(self, architecture: Architecture, folder: Path, dtype: torch.dtype = torch.float32) -> None:
         self.name = f"generated from {architecture.name}"
         module = import_source(generate(architecture))
         try:
-            self.model: Any = module.Model.from_pretrained(folder, torch.float32)
+            self.model: Any = module.Model.from_pretrained(folder, dtype)
         except (ValueError, OSError) as error:
             raise IncompleteError(f"the generated module cannot load {folder}: {error}", "check the spec") from error
+        self._architecture = architecture
 
     @classmethod
-    def of(cls, model: Any, name: str) -> Self:
+    def of(cls, model: Any, name: str, architecture: Architecture) -> Self:
         """A port of a generated module that has been loaded."""
         port = cls.__new__(cls)
-        port.model, port.name = model, name
+        port.model, port.name, port._architecture = model, name, architecture
         return port
+
+    @cached_property
+    def places(self) -> Places:
+        """Where its canonical points are."""
+        return find_places(self.model, self._architecture)
+
+    @property
+    def module(self) -> nn.Module:
+        """The generated module."""
+        found: nn.Module = self.model
+        return found
 
     def refusal(self, probe: Probe) -> str | None:
         """It can run every probe."""
@@ -87,29 +120,16 @@ class GeneratedPort:
             return self.model(*inputs)  # type: ignore[no-any-return]
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
-        """Activations at the points that `Reference.points` gives.
+        """Activations at the canonical points."""
+        return self.trace(probe).points
 
-        Without a norm before the head, what the last layer gives stands for `final_norm`.
-        """
-        found: dict[str, Tensor] = {}
-
-        def keep(name: str, *, entering: bool = False) -> Any:
-            def hook(_module: Any, inputs: Any, output: Any = None) -> None:
-                found[name] = inputs[0] if entering else output
-
-            return hook
-
-        layers = self.model.layers
-        hooks = [layers[0].register_forward_pre_hook(keep("embed", entering=True))]
-        hooks += [layer.register_forward_hook(keep(f"layers.{n}.out")) for n, layer in enumerate(layers[:-1])]
-        final = getattr(self.model, "final_norm", layers[-1])
-        hooks.append(final.register_forward_hook(keep("final_norm")))
-        try:
-            logits = self.logits(probe)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return found | {"logits": logits}
+    def trace(self, probe: Probe, fed: Mapping[str, Tensor] | None = None, watch: Watch | None = None) -> Trace:
+        """A probe run in one piece, its layers `fed` and its choices watched."""
+        batch, tokens = probe.input_ids.shape
+        if watch is not None:
+            watch.begin(0, batch, tokens)
+        with watch or nullcontext():
+            return trace(lambda: self.logits(probe), self.places, (batch, tokens), fed)
 
 
 def import_source(source: str) -> Any:

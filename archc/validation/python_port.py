@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,14 @@ import torch
 from torch import Tensor
 
 from archc.errors import ArchcError, IncompleteError, UsageError
-from archc.validation.calling import points_of, signature_of
+from archc.validation.calling import signature_of
+from archc.validation.choices import Watch
+from archc.validation.places import Places, find_places
 from archc.validation.probes import Probe
+from archc.validation.tracing import Trace, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from archc.architecture.model import Architecture
 
@@ -44,17 +47,24 @@ class PythonPort:
     """What the user's function returned: called with input_ids, it gives logits or an object that has them.
 
     Probes that its signature has no argument for are not run on it, and said to be unseen. A cache is what its output
-    hands back or, of a port with `new_cache(batch, max_length)`, one that is written in place. A transformers model is
-    traced too.
+    hands back or, of a port with `new_cache(batch, max_length)`, one that is written in place. A module is traced, as
+    far as its layers are found.
     """
 
     kind = "python"
     reloads = True
 
-    def __init__(self, place: str, factory: Factory, folder: Path) -> None:
+    def __init__(
+        self,
+        place: str,
+        factory: Factory,
+        folder: Path,
+        architecture: Architecture | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         self.name = place
         with self._blamed("make"):
-            self._model: Any = factory(folder, torch.float32)
+            self._model: Any = factory(folder, dtype)
         plain = getattr(self._model, "_orig_mod", self._model)  # what torch.compile has wrapped
         function = plain.forward if isinstance(plain, torch.nn.Module) else plain
         if not callable(function):
@@ -63,6 +73,8 @@ class PythonPort:
         self._new_cache: Callable[[int, int], Any] | None = getattr(plain, "new_cache", None)
         if self._new_cache is not None and "cache" in self._signature.takes:
             self._signature = replace(self._signature, cache="cache")
+        self.module = plain if isinstance(plain, torch.nn.Module) else torch.nn.Module()
+        self.places = find_places(self.module, architecture) if architecture else Places()
 
     @property
     def packs(self) -> bool:
@@ -97,11 +109,25 @@ class PythonPort:
             yield self._logits(output, probe)
 
     def points(self, probe: Probe) -> dict[str, Tensor] | None:
-        """Activations at the canonical points of a transformers model; None of anything else."""
-        if not self._is_transformers:
+        """Activations at the canonical points of a module; None of anything else."""
+        found = self.trace(probe)
+        return None if found is None else found.points
+
+    def trace(self, probe: Probe, fed: Mapping[str, Tensor] | None = None, watch: Watch | None = None) -> Trace | None:
+        """A probe run in one piece, its layers `fed` and its choices watched; None where it has no layers to see."""
+        if not self.places.layers:
             return None
-        more = {**self._signature.inputs(probe), "use_cache": False, "output_hidden_states": True}
-        return points_of(self._call(probe.input_ids, more))
+        batch, tokens = probe.input_ids.shape
+        more = self._signature.inputs(probe) | self._cached(False)
+        if watch is not None:
+            watch.begin(0, batch, tokens)
+
+        def run() -> Tensor:
+            with torch.no_grad(), self._blamed("run"):
+                return self._logits(self.module(probe.input_ids, **more), probe)
+
+        with watch or nullcontext():
+            return trace(run, self.places, (batch, tokens), fed)
 
     def _cached(self, use_cache: bool) -> dict[str, Any]:
         """Whether a cache is wanted: with one, transformers takes a row for a single text."""
@@ -133,10 +159,10 @@ class PythonPort:
             yield
 
 
-def open_python_port(place: str) -> Callable[[Architecture, Path], PythonPort]:
+def open_python_port(place: str, dtype: torch.dtype | None = None) -> Callable[[Architecture, Path], PythonPort]:
     """What opens the port at `place` for the gate."""
     factory = find_factory(place)
-    return lambda _architecture, folder: PythonPort(place, factory, folder)
+    return lambda architecture, folder: PythonPort(place, factory, folder, architecture, dtype or torch.float32)
 
 
 def _from_file(path: Path) -> Any:

@@ -108,7 +108,7 @@ def _floors_apart(
         if times <= BOUND:
             return times
         try:
-            theirs = apart(Reference(into).logits(result.probe), reference.logits(result.probe))
+            theirs = apart(Reference(into, dtype=reference.dtype).logits(result.probe), reference.logits(result.probe))
         except IncompleteError as error:
             return Blind(one.name, f"the reference cannot run the rearranged weights: {error.problem}")
     return (

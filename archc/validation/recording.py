@@ -20,6 +20,7 @@ from archc.validation.probe_files import LOGITS, inputs_of
 from archc.validation.probes import SEED, Probe
 from archc.validation.reference import Reference
 from archc.validation.static import compare_manifest
+from archc.validation.text import known_tokens
 from archc.validation.trace_file import TraceWriter
 
 
@@ -78,8 +79,8 @@ def open_recording(compiled: Compiled, folder: Path, names: Sequence[str] = ()) 
         raise IncompleteError(
             f"{folder} does not hold what the spec declares", "`archc validate` says which tensors do not fit"
         )
-    reference = Reference(folder)
-    derived, _, _ = probes_for(architecture, reference)
+    reference = Reference(folder, architecture=architecture)
+    derived, _, _ = probes_for(architecture, reference, known_tokens(folder))
     reference.steps_are_whole = not all(reference.can_step(probe) for probe in derived if probe.chunks is not None)
     able = [probe for probe in derived if reference.refusal(probe) is None]
     for name in names:

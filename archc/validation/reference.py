@@ -1,10 +1,10 @@
-"""The reference: transformers' own model of a checkpoint, in fp32 with eager attention."""
+"""The reference: transformers' own model of a checkpoint, with eager attention, in fp32 or 16 bits."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +14,17 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from archc.architecture.model import Architecture
 from archc.checkpoints.dequantise import quantisation
 from archc.checkpoints.dequantise_formats import UNQUANTISED
 from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.errors import IncompleteError
-from archc.validation.calling import Signature, points_of, signature_of
+from archc.validation.arithmetic import arithmetic_in
+from archc.validation.calling import Signature, signature_of
 from archc.validation.choices import Choices, Flip, Watch
+from archc.validation.places import Places, find_places
 from archc.validation.probes import Probe
+from archc.validation.tracing import Trace, trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,18 @@ _IMPLEMENTATIONS = {"attn_implementation", "experts_implementation"}
 
 
 class Reference:
-    """A transformers model that runs probes. Custom code of a checkpoint is never run."""
+    """A transformers model that runs probes. Custom code of a checkpoint is never run.
 
-    def __init__(self, folder: Path) -> None:
+    The Architecture says where to look for the points of its layers; without one, only its logits are seen.
+    """
+
+    def __init__(
+        self, folder: Path, *, architecture: Architecture | None = None, dtype: torch.dtype = torch.float32
+    ) -> None:
         import transformers
 
-        self._folder = folder
+        self.dtype = dtype
+        self._folder, self._architecture = folder, architecture
         config = read_config(folder)
         if quantisation(config) is not None:
             raise IncompleteError(f"{folder} is quantised, and this does not dequantise it", UNQUANTISED)
@@ -65,7 +75,7 @@ class Reference:
             try:
                 model, loading = transformers.AutoModelForCausalLM.from_pretrained(
                     folder,
-                    dtype=torch.float32,
+                    dtype=dtype,
                     attn_implementation="eager",
                     experts_implementation="eager",
                     trust_remote_code=False,
@@ -142,7 +152,7 @@ class Reference:
         self._forget()
         watch = Watch(pinned, flip)
         if probe.chunks is None or self.steps_are_whole:
-            out = self._run(probe, watch)
+            out = self._run(probe, self._signature.inputs(probe), watch)
             return Run(out.logits, watch.choices())
         logits = torch.cat(list(self._decode(probe, watch)), dim=1)
         return Run(logits, watch.choices())
@@ -151,7 +161,7 @@ class Reference:
         """Logits of a probe piece by piece, [batch, n, vocab] each, so that those of a long input need not be held."""
         self._forget()
         if probe.chunks is None or self.steps_are_whole:
-            yield self._run(probe, Watch()).logits
+            yield self._run(probe, self._signature.inputs(probe), Watch()).logits
         else:
             yield from self._decode(probe, Watch())
 
@@ -168,9 +178,24 @@ class Reference:
             start += piece.input_ids.shape[1]
             yield out.logits
 
+    @cached_property
+    def places(self) -> Places:
+        """Where its canonical points are."""
+        return Places() if self._architecture is None else find_places(self.model, self._architecture)
+
     def points(self, probe: Probe, pinned: Choices | None = None) -> dict[str, Tensor]:
-        """Activations at the canonical points, as `calling.points_of` reads them off transformers' output."""
-        return points_of(self._run(probe, Watch(pinned), output_hidden_states=True))
+        """Activations at the canonical points, of a probe run in one piece."""
+        return self.trace(probe, pinned)[0].points
+
+    def trace(
+        self, probe: Probe, pinned: Choices | None = None, fed: Mapping[str, Tensor] | None = None
+    ) -> tuple[Trace, Choices]:
+        """A probe run in one piece, its layers `fed` as `tracing.trace` says, and the choices behind it."""
+        given = self._signature.inputs(probe)  # which may run the model, and so must come before anything is recorded
+        self._forget()
+        watch, shape = Watch(pinned), (probe.input_ids.shape[0], probe.input_ids.shape[1])
+        found = trace(lambda: self._run(probe, given, watch).logits, self.places, shape, fed)
+        return found, watch.choices()
 
     def cached(self, tokens: int) -> Cached | None:
         """What transformers' own cache holds after `tokens` tokens of one row; None where it is no list of layers."""
@@ -195,11 +220,10 @@ class Reference:
         """
         self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
 
-    def _run(self, probe: Probe, watch: Watch, **more: bool) -> Any:
-        given = self._signature.inputs(probe)
+    def _run(self, probe: Probe, given: Mapping[str, Tensor], watch: Watch) -> Any:
         watch.begin(0, *probe.input_ids.shape)
         with watch:
-            return self._forward(input_ids=probe.input_ids, use_cache=False, **given, **more)
+            return self._forward(input_ids=probe.input_ids, use_cache=False, **given)
 
     def _forward(self, **inputs: Any) -> Any:
         """One forward pass. Raises IncompleteError where the model trips over its own config.json."""
@@ -238,14 +262,14 @@ class Reference:
         finally:
             self.model.set_attn_implementation("eager")
 
-    @contextlib.contextmanager
-    def double_precision(self) -> Iterator[None]:
-        """Arithmetic in fp64, as far as the model's own casts allow; weights are restored bit by bit."""
-        self.model.double()
-        try:
-            yield
-        finally:
-            self.model.float()
+    @property
+    def wider(self) -> str:
+        """The arithmetic that has more digits than its own: fp64, or fp32 of weights in 16 bits."""
+        return "fp64" if self.dtype is torch.float32 else "fp32"
+
+    def wider_arithmetic(self) -> contextlib.AbstractContextManager[None]:
+        """Arithmetic with more digits, as far as the model's own casts allow; weights are restored bit by bit."""
+        return arithmetic_in(torch.float64 if self.dtype is torch.float32 else torch.float32, self.model)
 
 
 def _put_back_padding(model: nn.Module, folder: Path) -> None:

@@ -99,7 +99,7 @@ def sensitivity(
     if tokens is None:
         raise IncompleteError(f"{folder} has no tokenizer.json", "a loss needs the checkpoint's own tokenizer")
     step("load", 0, 0)
-    reference = Reference(folder)
+    reference = Reference(folder, architecture=architecture)
     correct = GeneratedPort(architecture, folder)
     workshop = Workshop(architecture, correct)
     wall = architecture.embedding.positions or reference.wall(architecture.context, len(tokens.ids))

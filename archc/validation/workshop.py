@@ -17,6 +17,7 @@ from archc.errors import ArchcError
 from archc.faults.base import Fault, Faulty, Layers, Slip
 from archc.faults.catalogue import CATALOGUE
 from archc.validation.ports import GeneratedPort, import_source
+from archc.validation.probes import Probe
 
 _IN_DOUBLE = re.compile(r"(?<=torch\.float)32\b")
 """What a module works out in 32 bits whatever its type, so that in 64 bits all of it is."""
@@ -65,6 +66,18 @@ class Workshop:
         self.clean = Faulty(architecture)
         self._weights: Mapping[str, Tensor] = correct.model.state_dict()
         self._source = generate(_nameless(architecture))
+        self._correct: dict[torch.dtype | None, GeneratedPort] = {None: correct}
+        self._right: dict[tuple[str, torch.dtype | None], Tensor] = {}
+
+    def right(self, probe: Probe, dtype: torch.dtype | None = None) -> Tensor:
+        """Logits of the correct port on a probe, in another type if asked for; each is worked out once."""
+        if dtype not in self._correct:
+            port = self.make(dtype=dtype)
+            assert isinstance(port, GeneratedPort)
+            self._correct[dtype] = port
+        if (probe.name, dtype) not in self._right:
+            self._right[probe.name, dtype] = self._correct[dtype].logits(probe)
+        return self._right[probe.name, dtype]
 
     def make(self, *mutants: Mutant, dtype: torch.dtype | None = None) -> GeneratedPort | Unmade:
         """The port with these mistakes, in another type if asked for; in 64 bits, nothing is worked out in fewer."""
@@ -91,7 +104,7 @@ class Workshop:
             return Unmade("the generated code with it is the same code", loud=False)
         if dtype == torch.float64:
             source = _IN_DOUBLE.sub("64", source.replace(".float()", ".double()"))
-        return _loaded(source, weights, " and ".join(mutant.name for mutant in mutants), dtype)
+        return _loaded(source, weights, " and ".join(mutant.name for mutant in mutants), dtype, faulty.architecture)
 
     def idle(self, port: GeneratedPort) -> str | None:
         """Why what a port with a mistake leaves unread changes nothing; None where it may."""
@@ -106,9 +119,13 @@ def _nameless(architecture: Architecture) -> Architecture:
     return altered(architecture, family=None)
 
 
-def _loaded(source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.dtype | None) -> GeneratedPort | Unmade:
+def _loaded(
+    source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.dtype | None, architecture: Architecture
+) -> GeneratedPort | Unmade:
+    made: Any = import_source(source).Model
+    made.initialise = lambda _model: None  # fresh weights would be thrown away
     with torch.device("meta"):
-        model: Any = import_source(source).Model()
+        model: Any = made()
     wanted = model.state_dict()
     if missing := [key for key in wanted if key not in weights]:
         return Unmade(f"it needs {missing[0]}, which the checkpoint does not hold", loud=True)
@@ -116,4 +133,4 @@ def _loaded(source: str, weights: Mapping[str, Tensor], name: str, dtype: torch.
         shapes = f"{list(wanted[misfit[0]].shape)}, stored {list(weights[misfit[0]].shape)}"
         return Unmade(f"it needs {misfit[0]} as {shapes}", loud=True)
     model.load_state_dict({key: weights[key] for key in wanted}, assign=True)
-    return GeneratedPort.of(model.to(dtype).eval() if dtype else model.eval(), name)
+    return GeneratedPort.of(model.to(dtype).eval() if dtype else model.eval(), name, architecture)

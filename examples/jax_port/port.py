@@ -141,7 +141,10 @@ class Port:
         attention_mask: torch.Tensor | None = None,
         cache: Cache | None = None,
     ) -> torch.Tensor:
-        """Logits [batch, tokens, vocab] of input_ids [batch, tokens]; position_ids and attention_mask are like them."""
+        """Logits [batch, tokens, vocab] of input_ids [batch, tokens].
+
+        position_ids [batch, tokens]; attention_mask [batch, cached + tokens].
+        """
         batch, tokens = input_ids.shape
         past = cache.kv if cache is not None and cache.kv is not None else self._nothing(batch)
         slots = np.arange(past[0].shape[2], past[0].shape[2] + tokens)

@@ -81,9 +81,9 @@ class Llama:
     ) -> Floats:
         """Logits [batch, tokens, vocab] of ids [batch, tokens].
 
-        positions [batch, tokens] count on from the cache by themselves, and mask [batch, tokens] (1: a token, 0:
-        padding) is of ones, unless given. The keys and values of a layer [batch, kv_heads, tokens, head_dim] are added
-        to those in the cache.
+        positions [batch, tokens] count on from the cache by themselves, and mask [batch, cached + tokens] (1: a token,
+        0: padding) is of ones, unless given. The keys and values of a layer [batch, kv_heads, tokens, head_dim] are
+        added to those in the cache.
         """
         past = cache[0][0].shape[2] if cache else 0
         slots = np.arange(past, past + ids.shape[1])
@@ -164,8 +164,16 @@ def main(weights: Path, probes: Path, out: Path) -> None:
             answers[f"{name}/logits"] = model(ids, positions, mask, cache)
             answers |= {f"{name}/{point}": values for point, values in model.points.items()}
         else:
-            pieces = np.split(ids, np.cumsum(chunks)[:-1], axis=1)
-            answers[f"{name}/logits"] = np.concatenate([model(piece, None, None, cache) for piece in pieces], axis=1)
+            pieces = [
+                model(
+                    ids[:, start:end],
+                    None if positions is None else positions[:, start:end],
+                    None if mask is None else mask[:, :end],
+                    cache,
+                )
+                for start, end in pairwise(accumulate(chunks.tolist(), initial=0))
+            ]
+            answers[f"{name}/logits"] = np.concatenate(pieces, axis=1)
     write(out, answers)
 
 

@@ -210,3 +210,10 @@ def test_llama_3_and_gpt_2_are_loud() -> None:
     assert found["norm.bias"]["failure"] == "loud"
     assert found["norm.kind"]["failure"] == "silent"
     assert found["ffn.activation"]["failure"] == "silent"
+
+
+def test_what_two_kinds_have_under_one_name_becomes_the_other_kind_s() -> None:
+    """The gated norm of both mixers has fields of its own in each: an order in Mamba-2's alone."""
+    pair = [compile_spec(name).loaded.spec for name in ("qwen3-next-80b", "codestral-mamba")]
+    kinds = [one for one in diff(*pair)["differences"] if one["field"] in ("block", "mixer.kind")]
+    assert kinds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -368,6 +369,22 @@ def test_other_models_and_damaged_files_end_with_a_mend(checkpoint: Callable[[st
         compare(checkpoint("gpt2"), folder)
     other = compare(folder, convert(checkpoint("llama"), tmp_path / "other.gguf", noise))
     assert not other.passed
+
+
+def test_whatever_is_wrong_with_a_file_ends_in_a_line(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
+    """Bytes of the header changed at random: a verdict, or one error with a mend."""
+    folder, dice = checkpoint("llama"), random.Random(0)
+    whole = convert(folder, tmp_path / "whole.gguf").read_bytes()
+    codes = set()
+    for _ in range(25):
+        damaged = bytearray(whole)
+        damaged[dice.randrange(1500)] = dice.randrange(256)
+        (tmp_path / "damaged.gguf").write_bytes(damaged)
+        done = archc("weights", str(folder), str(tmp_path / "damaged.gguf"))
+        codes.add(done.code)
+        assert "Traceback" not in done.err, done.err
+    assert codes <= {0, 1, 3}
+    assert 3 in codes
 
 
 def test_transformers_reads_the_file_as_it_was_written(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ import torch
 import transformers
 from torch import nn
 
-from archc.architecture import Compiled
+from archc.architecture import Architecture, Compiled
 from archc.architecture.compile import compile_text
 from archc.importing.convert import import_spec
 from archc.validation.diagnosis import Diagnosis, diagnose
@@ -99,6 +99,22 @@ class Planting:
         return f"{self.fault}{value}{where}-{self.case}"
 
 
+class Workroom(Workshop):
+    """A workshop that keeps what it has made."""
+
+    def __init__(self, architecture: Architecture, correct: GeneratedPort) -> None:
+        super().__init__(architecture, correct)
+        self._made: dict[tuple[Mutant, ...], GeneratedPort | Unmade] = {}
+
+    def make(self, *mutants: Mutant, dtype: torch.dtype | None = None) -> GeneratedPort | Unmade:
+        """The port with these mistakes."""
+        if dtype is not None:
+            return super().make(*mutants, dtype=dtype)
+        if mutants not in self._made:
+            self._made[mutants] = super().make(*mutants)
+        return self._made[mutants]
+
+
 @dataclass(frozen=True)
 class Bench:
     """A tiny checkpoint with all that ports of it are held against."""
@@ -107,6 +123,7 @@ class Bench:
     compiled: Compiled
     reference: Reference
     workshop: Workshop
+    all_mutants: list[Mutant]
     baselines: tuple[Baseline, ...]
 
     def port(self, plant: Plant) -> PythonPort:
@@ -135,14 +152,13 @@ class Bench:
         ours = Side({one.probe.name: port.logits(one.probe) for one in able}, port.points)
         right = Side({one.probe.name: one.logits for one in able}, self.reference.points)
         case = Evidences(self.reference, able, ours, right)
-        mutants = mutants_of(self.compiled.architecture)
-        return diagnose(case, self.workshop, mutants, lambda _step: None, seconds)
+        return diagnose(case, self.workshop, self.all_mutants, lambda _step: None, seconds)
 
     def mutants(self, planting: Planting) -> list[Mutant]:
         """The mutants that a planting should be found to be."""
         return [
             Mutant(one.fault, one.slip, planting.layers)
-            for one in mutants_of(self.compiled.architecture)
+            for one in self.all_mutants
             if one.fault.id == planting.fault and planting.behaves_as in (None, one.slip.behaves_as)
         ]
 
@@ -177,9 +193,8 @@ def find_bench(name: str) -> Bench:
         and (probe.chunks is None or reference.can_step(probe))
     ]
     baselines, _ = measure(reference, able, lambda _step: None)
-    return Bench(
-        folder, compiled, reference, Workshop(architecture, GeneratedPort(architecture, folder)), tuple(baselines)
-    )
+    workshop = Workroom(architecture, GeneratedPort(architecture, folder))
+    return Bench(folder, compiled, reference, workshop, mutants_of(architecture), tuple(baselines))
 
 
 def _case(name: str) -> Case:

@@ -18,5 +18,8 @@ ARCHITECTURE: tuple[Planting, ...] = (
 
 LAYOUT_AND_RUNTIME: tuple[Planting, ...] = (*layouts.PLANTINGS, *running.PLANTINGS)
 
-UNNAMED: dict[str, str] = {}
+UNNAMED: dict[str, str] = {
+    "ffn.router.order=top_k_then_score-qwen3_moe": "a softmax of the chosen is a softmax of all, renormalised: that is "
+    "named, as ffn.router.renormalize",
+}
 """Plantings that another fault is named for, each with the reason."""

@@ -24,7 +24,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy_port" / "port.py"
 
 # The numpy port, with one thing done to it or to what it writes.
 SABOTEUR = f"""
-import json, sys, time
+import json, sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 import numpy as np
@@ -86,9 +86,6 @@ if deed == "crashes":
 if deed == "is killed":
     import os, signal
     os.kill(os.getpid(), signal.SIGKILL)
-if deed == "sleeps":
-    print("yawn", flush=True)
-    time.sleep(60)
 port.main(weights, probes, out)
 """
 
@@ -197,8 +194,8 @@ def test_the_end_of_what_it_said_is_shown(script: Path, checkpoint: Checkpoint, 
     assert done.err.endswith("; mend the port\narchc:   | about to fail\narchc:   | out of\\x1b ideas\n")
 
 
-def test_one_that_takes_too_long_is_ended(script: Path, checkpoint: Checkpoint) -> None:
-    port = CommandPort(parse_command(line(script, "sleeps"), 2), checkpoint("llama-default"))
+def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    port = CommandPort(parse_command("sh -c 'echo yawn; exec sleep 60' sh {probes} {out}", 2), tmp_path)
     with pytest.raises(IncompleteError, match="took longer than 2 seconds; give it more with --port-timeout") as caught:
         port.prepare([Probe("any", "", torch.tensor([[1, 2, 3]]))])
     assert caught.value.detail == "yawn"

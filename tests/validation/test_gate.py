@@ -83,10 +83,10 @@ def test_a_planted_mistake_fails(name: str, override: str, checkpoint: Checkpoin
 
 
 def test_the_first_divergence_names_the_layer(checkpoint: Checkpoint) -> None:
-    """Only the middle layer of gemma3_text is global: a wrong base there shows behind layer 1, not before."""
+    """Only the middle layer of gemma3_text is global: a wrong base there turns queries of layer 1, and no other."""
     result = gate("gemma3_text", checkpoint("gemma3_text"), "layers.kinds.global.position.base=5400")
     assert result.divergence is not None
-    assert (result.divergence.layer, result.divergence.point) == (1, "layers.1.out")
+    assert (result.divergence.layer, result.divergence.point) == (1, "layers.1.mixer.q")
 
 
 def test_a_wrong_head_stops_before_anything_runs(checkpoint: Checkpoint) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from archc.architecture import Architecture, compile_text
 from archc.validation.gate import run_gate
+from archc.validation.places import Places
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Probe
 from archc.validation.python_port import PythonPort
@@ -93,6 +94,8 @@ class CannotBeTraced(GeneratedPort):
 
     def logits(self, probe: Probe) -> Tensor:
         return super().logits(probe) * 1.01
+
+    places = Places()  # type: ignore[assignment]
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
         return None  # type: ignore[return-value]

@@ -4,6 +4,7 @@ goes wrong at a length is caught at that very position."""
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import shutil
 import textwrap
@@ -20,18 +21,22 @@ import transformers
 
 from archc import resources
 from archc.architecture import compile_spec, compile_text
+from archc.checkpoints.cache import checkpoint_folder
 from archc.errors import IncompleteError, UsageError
 from archc.render.lengths import lengths_document, print_lengths
 from archc.render.lengths_plot import plot
-from archc.validation import losses
+from archc.validation import lengths, losses
 from archc.validation.lengths import LengthsResult, run_lengths
 from archc.validation.marks import edges_of, marks_of
 from archc.validation.python_port import open_python_port
+from archc.validation.reference import Reference
 from archc.validation.text import Tokens, read_text
 from tests.tiny import BY_NAME
 
 Checkpoint = Callable[[str], Path]
 TOKENIZER = resources.folder("validators") / "weights" / "tiny" / "tokenizer.json"
+SMOLLM2 = checkpoint_folder("smollm2-135m")
+BOOK = Path(__file__).parents[2] / "training" / "pride-and-prejudice.txt.xz"
 SENTENCES = "The timetable was a description of the sea rather than a promise to the passengers. "
 
 
@@ -189,6 +194,42 @@ def test_logits_that_are_none_are_a_finding(
     print_lengths(result)
 
 
+class ForgetsInSteps(Reference):
+    """A reference that forgets its last position at every step through the cache."""
+
+    def _forward(self, **inputs: Any) -> Any:
+        if inputs.get("cache") is not None:
+            inputs["cache"].crop(-1)
+        return super()._forward(**inputs)
+
+
+class CannotStep(Reference):
+    """A reference that trips over what it has kept."""
+
+    def _forward(self, **inputs: Any) -> Any:
+        if inputs.get("cache") is not None:
+            raise IncompleteError("a mask of another size", "")
+        return super()._forward(**inputs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [
+        (ForgetsInSteps, "the reference's steps part from its own full pass; the port is held against the latter"),
+        (CannotStep, "the reference was run in one full pass: it cannot decode in chunks"),
+    ],
+)
+def test_a_reference_whose_steps_are_wrong_is_no_false_alarm(
+    kind: type[Reference], note: str, folder: Callable[[str], Path], novel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(losses, "CHUNK", 20)
+    monkeypatch.setattr(lengths, "Reference", kind)
+    result = measure("llama-default", folder("llama-default"), novel, longest=64)
+    assert result.passed
+    assert note in result.notes
+    assert not measure("llama-default", folder("llama-default"), novel, "position.base=5400", longest=64).passed
+
+
 def test_a_rise_past_the_trained_length_is_said_and_is_no_failure() -> None:
     """The checkpoint that comes with archc was trained on pieces of 256 bytes; Pride and Prejudice is its text."""
     result = tiny_result(1024)
@@ -324,3 +365,16 @@ def test_the_plot_needs_nothing_else_and_escapes_names(folder: Callable[[str], P
     assert [len(line.attrib["points"].split()) for line in lines] == [len(result.buckets)] * 2
     text = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "window of 7 is full" in text
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("smollm2")
+@pytest.mark.skipif(not SMOLLM2.exists(), reason="needs `archc fetch smollm2-135m`")
+def test_on_real_weights_a_window_that_is_not_there_shows_where_it_fills(tmp_path: Path) -> None:
+    file = tmp_path / "book.txt"
+    file.write_bytes(lzma.decompress(BOOK.read_bytes())[:12_000])
+    architecture = compile_spec("smollm2-135m", ["attention.window=1024"]).architecture
+    result = run_lengths(architecture, SMOLLM2, file, lambda _name, _share: None, longest=1280)
+    assert result.departure == 1024
+    assert [bucket.passed for bucket in result.buckets] == [bucket.end <= 1024 for bucket in result.buckets]
+    assert all(2 < bucket.reference < 6 for bucket in result.buckets if bucket.tokens >= 64)

@@ -116,7 +116,7 @@ def test_a_thousandth_on_every_other_row_of_one_matrix_fails_and_is_placed(ports
     result = gate(f"{ports}:wrong", checkpoint("llama-default"))
     assert not result.passed
     assert result.divergence is not None
-    assert result.divergence.point == "layers.1.out"
+    assert result.divergence.point == "layers.1.ffn.out"
 
 
 def test_a_function_of_ids_alone_is_held_to_what_it_can_do(

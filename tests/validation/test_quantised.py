@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers.utils import logging
 
 from archc.architecture import compile_spec
+from archc.checkpoints.dequantise import open_checkpoint
 from archc.render.validation import gate_document, print_verdict
 from archc.validation.gate import GateResult, run_gate
 from archc.validation.plain import _stored_transposed
 from archc.validation.ports import GeneratedPort
+from archc.validation.probes import Probe
 from archc.validation.python_port import open_python_port
+from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult
 from archc.validation.validator import find_validator
 from tests.checkpoints import packing
@@ -131,6 +136,16 @@ def test_an_unknown_format_is_refused_with_a_mend(quantised: Callable[[str], Pat
 def test_sizes_do_not_need_the_weights(quantised: Callable[[str], Path], command: str) -> None:
     done = archc(command, str(quantised("gptq") / "config.json"))
     assert done.code == 0, done.err
+
+
+def test_a_recording_is_of_the_plain_form(quantised: Callable[[str], Path], tmp_path: Path) -> None:
+    file = tmp_path / "trace.safetensors"
+    done = archc("trace", str(quantised("awq")), "-o", str(file), "--probe", "8 tokens")
+    assert done.code == 0, done.err
+    with open_checkpoint(quantised("awq")).plain() as plain:
+        ids = load_file(file)["8 tokens/input_ids"]
+        right = Reference(plain).logits(Probe("8 tokens", "", ids))
+    assert torch.equal(load_file(file)["8 tokens/logits"], right)
 
 
 def test_matrices_that_a_family_stores_transposed_are_known_by_name() -> None:

@@ -30,7 +30,7 @@ def test_every_change_is_undone_to_the_last_bit(checkpoint: Checkpoint) -> None:
     reference = Reference(checkpoint("gemma3_text"))
     state = {name: value.clone() for name, value in reference.model.named_parameters()}
     buffers = {name: value.clone() for name, value in reference.model.named_buffers()}
-    for change in (reference.nudged(3), reference.fused_attention(), reference.double_precision()):
+    for change in (reference.nudged(3), reference.fused_attention(), reference.wider_arithmetic()):
         with change:
             pass
     for name, value in (*reference.model.named_parameters(), *reference.model.named_buffers()):

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torch.nn.functional as F
 
 from archc import resources
 from archc.architecture import compile_spec
 from archc.checkpoints.cache import checkpoint_folder
 from archc.validation.parity import Baseline, judge, measure
 from archc.validation.ports import GeneratedPort
-from archc.validation.probes import derive_probes
+from archc.validation.probes import Probe, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.text import read_tokens, text_loss
 
@@ -43,6 +45,9 @@ def test_real_weights_pass(tmp_path: Path) -> None:
     assert all(probe["times_floor"] <= 8 for probe in result["probes"])
     size = next(one for one in result["invariants"] if one["name"] == "cache size")
     assert size["figure"] == 256 * 11520
+    kept = {one["name"] for one in result["invariants"] if one["passed"]}
+    assert {"shift invariance", "grouped heads", "padded decoding", "batch independence", "right padding"} <= kept
+    assert result["static"] == result["norm_weights"] == []
     for word in ("reference", "port", "probe", "floor", "deviation", "PASS"):
         assert word in out
 
@@ -100,3 +105,18 @@ def test_one_wrong_field(measured: Measured, override: str, least: float, most: 
     loss = text_loss(measured.reference, port, replace(tokens, ids=tokens.ids[:256]))
     assert loss is not None
     assert least <= loss.change <= most
+
+
+def test_the_loss_is_the_same_at_any_offset() -> None:
+    """Rotations know distances alone: the published loss does not change 500 or 5,000 positions further on."""
+    architecture = compile_spec("smollm2-135m").architecture
+    tokens = read_tokens(architecture, WEIGHTS, TEXT)
+    assert tokens is not None
+    ids = torch.tensor([tokens.ids[:128]])
+    port = GeneratedPort(architecture, WEIGHTS)
+    places = torch.arange(ids.shape[1])[None]
+    probes = [Probe("", "", ids, places + offset, torch.ones_like(ids)) for offset in (0, 500, 5000)]
+    losses = [float(F.cross_entropy(port.logits(probe)[0, :-1], ids[0, 1:])) for probe in probes]
+    assert losses == pytest.approx([losses[0]] * 3, abs=1e-4)
+    scattered = port.logits(replace(probes[0], position_ids=places * 2))
+    assert abs(float(F.cross_entropy(scattered[0, :-1], ids[0, 1:])) - losses[0]) > 1e-2
