@@ -32,6 +32,7 @@ def _called(model: Any, change: Callable[[Inputs, int], Any] = lambda inputs, pa
         attention_mask: Tensor | None = None,
         cache: Any = None,
         use_cache: bool = False,
+        output_hidden_states: bool = False,
     ) -> Any:
         past = 0 if cache is None else cache.get_seq_length()
         new = input_ids.shape[1]
@@ -39,7 +40,7 @@ def _called(model: Any, change: Callable[[Inputs, int], Any] = lambda inputs, pa
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -new:] if position_ids is None else position_ids
         inputs = {"position_ids": positions, "attention_mask": mask, "cache": cache, "use_cache": use_cache}
         change(inputs, past)
-        return forward(input_ids, **inputs)
+        return forward(input_ids, **inputs, output_hidden_states=output_hidden_states)
 
     model.forward = run
     return model
@@ -49,13 +50,21 @@ def _without_padding(model: Any, *, steps: bool = True) -> Any:
     """The model as a port that knows no attention mask, nor steps: what padding, or dropped keys, do is not defined."""
     forward = model.forward
 
-    def run(input_ids: Tensor, position_ids: Tensor | None = None) -> Any:
-        return forward(input_ids, position_ids=position_ids, attention_mask=torch.ones_like(input_ids), use_cache=False)
+    def run(input_ids: Tensor, position_ids: Tensor | None = None, output_hidden_states: bool = False) -> Any:
+        mask = torch.ones_like(input_ids)
+        more = {"attention_mask": mask, "use_cache": False, "output_hidden_states": output_hidden_states}
+        return forward(input_ids, position_ids=position_ids, **more)
 
-    def step(input_ids: Tensor, position_ids: Tensor | None = None, cache: Any = None, use_cache: bool = False) -> Any:
-        if position_ids is not None:
-            return run(input_ids, position_ids)
-        return forward(input_ids, cache=cache, use_cache=use_cache)
+    def step(
+        input_ids: Tensor,
+        position_ids: Tensor | None = None,
+        cache: Any = None,
+        use_cache: bool = False,
+        output_hidden_states: bool = False,
+    ) -> Any:
+        if cache is None and not use_cache:
+            return run(input_ids, position_ids, output_hidden_states)
+        return forward(input_ids, cache=cache, use_cache=True)
 
     model.forward = step if steps else run
     return model
