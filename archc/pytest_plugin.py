@@ -111,9 +111,15 @@ def _opener(port: str | Callable[..., Any] | None) -> Callable[[Architecture, Pa
         return GeneratedPort
     if isinstance(port, str):
         return open_python_port(port)
-    name = getattr(port, "__qualname__", type(port).__qualname__)
-    factory = (lambda _folder, _dtype: port) if _is_port(port) else port
-    return lambda _architecture, folder: PythonPort(name, factory, folder)
+    ready = _is_port(port)
+
+    def opened(_architecture: Architecture, folder: Path) -> Port:
+        name = getattr(port, "__qualname__", type(port).__qualname__)
+        made = PythonPort(name, (lambda _folder, _dtype: port) if ready else port, folder)
+        made.reloads = not ready
+        return made
+
+    return opened
 
 
 def _is_port(port: Callable[..., Any]) -> bool:

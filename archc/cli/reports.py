@@ -18,6 +18,7 @@ from archc.errors import ArchcError
 if TYPE_CHECKING:
     from archc.architecture import Compiled
     from archc.checkpoints.hashes import FileHash
+    from archc.cli.port_options import ChosenPort
     from archc.render.findings import Document
 
 
@@ -52,7 +53,7 @@ class Reports:
                 self._write_error(target, error)
             raise
 
-    def write(self, document: Document, compiled: Compiled, folder: Path, port: str | None) -> None:
+    def write(self, document: Document, compiled: Compiled, folder: Path, port: ChosenPort) -> None:
         """Write what was asked for about a run with a verdict."""
         if self.json is not None:
             emit_json(document, self.json, force=self.force)
@@ -124,9 +125,9 @@ def hash_checkpoint(folder: Path) -> list[FileHash]:
         return hash_files(files, lambda count: progress.advance(task, count))
 
 
-def _hash_code(port: str | None) -> FileHash | None:
-    """The hash of the file that a port's code is in; None where it is no file of its own."""
+def _hash_code(port: ChosenPort) -> FileHash | None:
+    """The hash of the file that a port's code, or its recording, is in; None where it is no file of its own."""
     from archc.checkpoints.hashes import hash_files
 
-    code = Path((port or "").rpartition(":")[0])
-    return hash_files([code])[0] if code.suffix == ".py" else None
+    code = Path(port.trace or (port.place or "").rpartition(":")[0])
+    return hash_files([code])[0] if port.trace or code.suffix == ".py" else None

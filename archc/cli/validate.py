@@ -82,7 +82,7 @@ def command(
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
-    reports.write(document, compiled, folder, port.place)
+    reports.write(document, compiled, folder, port)
     return 0 if holds(document, strict=reports.strict) else 1
 
 

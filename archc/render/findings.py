@@ -26,6 +26,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "The spec and the checkpoint's config.json say different things",
         "A field of the spec has another value than the checkpoint's own config.json gives it.",
     ),
+    "norm-weights": (
+        "Weights of norms look like another convention than the declared one",
+        "Stored weights near 1 belong to a plain norm, and weights near 0 to one that adds 1 to them. It is a guess.",
+    ),
     "diagnosis": (
         "The port behaves as a known fault does",
         "The port fails, and a model with this one thing wrong gives the port's logits, to within the noise floor.",
@@ -85,7 +89,11 @@ def findings(document: Document, *, strict: bool = False) -> list[Finding]:
         ),
         *(
             Finding("config", Level.ERROR, config_sentence(one), one["field"], _first_layer(one))
-            for one in config_differences(document)
+            for one in document["static"] or []
+        ),
+        *(
+            Finding("norm-weights", Level.WARNING, norm_sentence(one), "norm.weight")
+            for one in document["norm_weights"]
         ),
         *_deviations(document),
         *(
@@ -135,16 +143,19 @@ def diagnosis_sentence(diagnosis: Mapping[str, Any]) -> str:
 
 def config_sentence(difference: Mapping[str, Any]) -> str:
     """What a spec and the checkpoint's config.json say differently."""
+    origin = ", by default" if difference["stated"] is False else ""
     return (
         f"{difference['field']} is declared as {_value(difference['declared'])}, "
-        f"and config.json says {_value(difference['config'])}{_on_layers(difference)}"
+        f"and {_value(difference['config'])} in config.json{origin}{_on_layers(difference)}"
     )
 
 
-def config_differences(document: Document) -> Sequence[Mapping[str, Any]]:
-    """The declared fields whose values are not those of the checkpoint's config.json."""
-    found: Sequence[Mapping[str, Any]] = document.get("static") or []
-    return found
+def norm_sentence(doubt: Mapping[str, Any]) -> str:
+    """Norms whose stored weights look like another convention than the declared one."""
+    return (
+        f"{doubt['tensors']} (mean {figure(doubt['mean'])}): declared {doubt['declared']}, "
+        f"but these weights look {doubt['looks']}"
+    )
 
 
 def divergence_sentences(document: Document) -> list[str]:

@@ -16,12 +16,12 @@ from archc.errors import ArchcError
 from archc.render.findings import (
     NOT_TRIED,
     Document,
-    config_differences,
     config_sentence,
     diagnosis_sentence,
     divergence_sentences,
     figure,
     invariant_detail,
+    norm_sentence,
     summary,
     survived,
     tensor_differences,
@@ -95,10 +95,13 @@ def _stages(seconds: dict[str, float]) -> Iterator[Case]:
 
 
 def _checkpoint(document: Document) -> Iterator[Case]:
-    tensors = tuple(sentence for sentence, _ in tensor_differences(document["manifest"]))
-    yield _held("checkpoint", "tensors", tensors)
-    if document.get("static") is not None:
-        yield _held("checkpoint", "config.json", tuple(map(config_sentence, config_differences(document))))
+    yield _held("checkpoint", "tensors", tuple(sentence for sentence, _ in tensor_differences(document["manifest"])))
+    if document["static"] is None:
+        yield Case("checkpoint", "config.json", "skipped", "not compared")
+    else:
+        yield _held("checkpoint", "config.json", tuple(map(config_sentence, document["static"])))
+    for one in document["norm_weights"]:
+        yield Case("checkpoint", one["tensors"], "skipped", norm_sentence(one))
 
 
 def _held(group: str, name: str, differences: tuple[str, ...]) -> Case:

@@ -46,6 +46,7 @@ _PASSING: dict[str, Any] = {
     "diagnosis": [],
     "diagnosis_note": None,
     "static": [],
+    "norm_weights": [],
     "invariants": [
         {"name": "causality", "passed": True, "figure": 0.0, "unit": "times the floor", "detail": ""},
         {"name": "cache size", "passed": True, "figure": 0.0, "unit": "cached numbers", "detail": "6 declared"},
@@ -110,7 +111,13 @@ def failing() -> dict[str, Any]:
         "passed": False,
     }
     document["invariants"][1] |= {"passed": False, "figure": 192.0, "detail": "1,344 declared, 1,152 in the reference"}
-    document["static"] = [{"field": "norm.eps", "layers": None, "declared": 1e-05, "config": 1e-06, "stated": True}]
+    document["static"] = [
+        {"field": "norm.eps", "layers": None, "declared": 1e-05, "config": 1e-06, "stated": True},
+        {"field": "position.base", "layers": [1, 2], "declared": 5300, "config": None, "stated": False},
+    ]
+    document["norm_weights"] = [
+        {"tensors": "model.norm.weight", "declared": "plain", "mean": 0.02, "looks": "one_plus"}
+    ]
     return document
 
 

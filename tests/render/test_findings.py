@@ -17,10 +17,14 @@ def said(document: dict[str, Any], level: Level, *, strict: bool = False) -> lis
 
 def test_what_fails_is_an_error_and_what_is_not_seen_a_note() -> None:
     assert said(failing(), Level.ERROR) == [
-        "norm.eps is declared as 1e-05, and config.json says 1e-06",
+        "norm.eps is declared as 1e-05, and 1e-06 in config.json",
+        "position.base is declared as 5300, and null in config.json, by default, on layers 1, 2",
         "the port behaves exactly as with position.pairing = interleaved (declared: half), on layers 1, 2 only; "
         "rotate the pairs (i, i + d/2)",
         "cache size does not hold: 1,344 declared, 1,152 in the reference",
+    ]
+    assert said(failing(), Level.WARNING) == [
+        "model.norm.weight (mean 0.02): declared plain, but these weights look one_plus"
     ]
     assert said(failing(), Level.NOTE) == [
         "or: the port behaves exactly as with position.base = 10000 (declared: 5300); take the base from the config",
@@ -51,7 +55,7 @@ def test_without_a_diagnosis_the_deviation_itself_is_told() -> None:
 
 
 def test_the_summary_says_everything_once() -> None:
-    document = failing() | {"diagnosis": [], "diagnosis_note": "nothing explains it", "static": None}
+    document = failing() | {"diagnosis": [], "diagnosis_note": "nothing explains it", "static": []}
     assert summary(document) == [
         f"tiny: FAIL: {document['verdict']}",
         "cache size does not hold: 1,344 declared, 1,152 in the reference",

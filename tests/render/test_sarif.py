@@ -81,6 +81,8 @@ def test_findings_are_where_their_fields_are(repository: Path) -> None:
     file = "models/my%20specs/tiny.yaml"
     assert results(gate_sarif(failing(), spec(repository))) == [
         ("config", "error", file, 9, 28),
+        ("config", "error", file, 12, 9),
+        ("norm-weights", "warning", file, 9, 1),
         ("fault/position.pairing", "error", file, 13, 12),
         ("fault/position.base", "note", file, 12, 9),
         ("invariant", "error", file, 1, None),

@@ -34,12 +34,13 @@ def validate(weights: Path, *more: str) -> Done:
 
 
 def outcomes() -> tuple[int, list[str], str, bool]:
-    """Failed cases of the JUnit file, rules of the SARIF file, title of the certificate, and what the JSON says."""
+    """Failed cases of the JUnit file, rules of the SARIF file's errors, the certificate's title, and the JSON's word."""
     suite = ElementTree.parse("gate.xml").getroot()[0]
     (run,) = json.loads(Path("gate.sarif").read_text())["runs"]
     title = json.loads(Path("certificate.json").read_text())["title"]
     passed = json.loads(Path("gate.json").read_text())["passed"]
-    return int(suite.attrib["failures"]), [one["ruleId"] for one in run["results"]], title, passed
+    errors = [one["ruleId"] for one in run["results"] if one["level"] == "error"]
+    return int(suite.attrib["failures"]), errors, title, passed
 
 
 def test_reports_of_a_port_that_holds_and_then_of_one_that_does_not(target: Path) -> None:
@@ -55,7 +56,8 @@ def test_reports_of_a_port_that_holds_and_then_of_one_that_does_not(target: Path
     assert (done.code, done.err) == (1, "")
     failures, rules, title, passed = outcomes()
     assert failures >= 7
-    assert set(rules) & {"parity", "fault/position.pairing"}
+    assert "config" in rules
+    assert {"parity", "fault/position.pairing"} & set(rules)
     assert (title, passed) == ("Record of a failed validation; it certifies nothing", False)
 
 
@@ -127,6 +129,6 @@ def test_strict_fails_a_run_that_did_not_see_everything(target: Path) -> None:
     assert done.code == 1
     assert done.out.splitlines()[-1].startswith("  FAIL: every probe holds, but ")
     failures, rules, title, passed = outcomes()
-    assert failures == len(set(rules) and {one["field"] for one in found["fields"]["blind"]})
-    assert set(rules) == {"blind"}
+    assert failures >= len({one["field"] for one in found["fields"]["blind"]}) > 0
+    assert "blind" in rules
     assert (title, passed) == ("Record of a failed validation; it certifies nothing", True)
