@@ -78,10 +78,12 @@ def one_test_each(ports: tuple[str, ...]) -> str:
     )
 
 
+@pytest.mark.slow
 def test_ports_of_all_kinds_that_hold(pytester: pytest.Pytester, weights: Path) -> None:
     run(pytester, weights, one_test_each(HOLDING)).assert_outcomes(passed=len(HOLDING))
 
 
+@pytest.mark.slow
 def test_ports_that_do_not_hold_fail_their_tests_in_few_lines(pytester: pytest.Pytester, weights: Path) -> None:
     """A constant on all logits leaves the distribution as it is, and the port is wrong all the same."""
     result = run(pytester, weights, one_test_each(FAILING))
@@ -96,6 +98,7 @@ def test_ports_that_do_not_hold_fail_their_tests_in_few_lines(pytester: pytest.P
     assert "pytest_plugin.py" not in result.stdout.str(), "the failure is shown in the test"
 
 
+@pytest.mark.slow
 def test_overrides_and_strict(pytester: pytest.Pytester, weights: Path) -> None:
     body = (
         "def test_overrides(archc_validate):\n"
@@ -115,15 +118,17 @@ def test_what_keeps_it_from_a_verdict_fails_the_test(pytester: pytest.Pytester, 
     body = (
         "def test_weights(archc_validate):\n    archc_validate(SPEC, weights='absent')\n\n\n"
         "def test_port(archc_validate):\n    archc_validate(SPEC, port='ports.py:lod', weights=WEIGHTS)\n\n\n"
-        "def test_target(archc_validate):\n    archc_validate('no-such-spec')\n"
+        "def test_target(archc_validate):\n    archc_validate('no-such-spec')\n\n\n"
+        "def test_dtype(archc_validate):\n    archc_validate(SPEC, weights=WEIGHTS, dtype='int4')\n"
     )
     result = run(pytester, weights, body)
-    result.assert_outcomes(failed=3)
+    result.assert_outcomes(failed=4)
     result.stdout.fnmatch_lines(
         [
             "E*Failed: archc validate spec.yaml has no verdict: absent does not exist; *",
             "E*Failed: archc validate spec.yaml has no verdict: ports.py has no function lod; *",
             "E*Failed: archc validate no-such-spec has no verdict: no spec 'no-such-spec'*",
+            "E*Failed: archc validate spec.yaml has no verdict: 'int4' is no type to validate in; *",
         ]
     )
 
