@@ -164,16 +164,8 @@ def main(weights: Path, probes: Path, out: Path) -> None:
             answers[f"{name}/logits"] = model(ids, positions, mask, cache)
             answers |= {f"{name}/{point}": values for point, values in model.points.items()}
         else:
-            pieces = [
-                model(
-                    ids[:, start:end],
-                    None if positions is None else positions[:, start:end],
-                    None if mask is None else mask[:, :end],
-                    cache,
-                )
-                for start, end in pairwise(accumulate(chunks.tolist(), initial=0))
-            ]
-            answers[f"{name}/logits"] = np.concatenate(pieces, axis=1)
+            pieces = np.split(ids, np.cumsum(chunks)[:-1], axis=1)
+            answers[f"{name}/logits"] = np.concatenate([model(piece, None, None, cache) for piece in pieces], axis=1)
     write(out, answers)
 
 

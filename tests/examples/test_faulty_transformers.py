@@ -11,7 +11,7 @@ import pytest
 from archc.architecture import compile_text
 from archc.validation.gate import probes_for
 from archc.validation.parity import Baseline, ProbeResult, judge, measure
-from archc.validation.python_port import PythonPort, find_factory
+from archc.validation.python_port import find_factory, open_python_port
 from archc.validation.reference import Reference
 from tests.tiny import BY_NAME
 
@@ -35,7 +35,8 @@ def names(which: str) -> list[str]:
 
 
 def judged(name: str, folder: Path, measured: tuple[Reference, list[Baseline]]) -> list[ProbeResult]:
-    port = PythonPort(name, find_factory(f"{FILE}:{name}"), folder)
+    architecture = compile_text(BY_NAME["llama-default"].text()).architecture
+    port = open_python_port(f"{FILE}:{name}")(architecture, folder)
     assert port.points(measured[1][0].probe) is not None
     return [judge(measured[0], baseline, port.logits(baseline.probe)) for baseline in measured[1]]
 
