@@ -51,6 +51,8 @@ class Slip:
     layers: tuple[int, ...] = ()
 
 
+IN_32_BITS = "the model runs in 32 bits"
+"""When mistakes of types are none."""
 Kind: TypeAlias = Literal["architecture", "layout", "runtime"]
 
 

@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from archc.architecture.model import Architecture
-from archc.faults.base import Fault
+from archc.faults.base import IN_32_BITS, Fault
 from archc.faults.code import code_slips, way
 from archc.faults.facts import explicit_scores, norms, routers
 from archc.faults.facts import ropes as ropes_of
 from archc.faults.sites import field_slips, held, model_slips, residuals, ropes, word
 from archc.faults.sites import routers as router_site
 from archc.parts.position import Rope
-
-_FLOAT32 = "the model runs in 32 bits"
 
 
 def _less_exact(rope: Rope) -> Iterable[str]:
@@ -75,7 +73,7 @@ FAULTS = (
             fits=_has_scaled_rmsnorm,
         ),
         seen=("vllm-project/vllm#42325",),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="dtype.angles",
@@ -98,7 +96,7 @@ FAULTS = (
             ),
         ),
         seen=("huggingface/transformers#29285",),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="position.float32",
@@ -108,7 +106,7 @@ FAULTS = (
         when="models that turn queries and keys in float32",
         mend="turn in float32, and round queries and keys once they have turned",
         slips=field_slips(ropes, "float32", _less_exact),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="ffn.router.float32",
@@ -118,7 +116,7 @@ FAULTS = (
         when="mixtures of experts whose router is in float32",
         mend="bring the router's input and weight to float32 where the reference does",
         slips=field_slips(router_site, "float32", lambda router: (False,)),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="dtype.scores",
@@ -135,7 +133,7 @@ FAULTS = (
                 and all(not router.float32 and router.softcap is None for router in found)
             ),
         ),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="dtype.softmax",
@@ -155,7 +153,7 @@ FAULTS = (
             ),
             fits=explicit_scores,
         ),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="ffn.glu.float32",
@@ -165,7 +163,7 @@ FAULTS = (
         when="gated feed-forwards whose halves are float32",
         mend="bring both halves to float32 before the activation, and round their product",
         slips=field_slips(held("glu"), "float32", lambda glu: (False,)),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="logits.float32",
@@ -175,7 +173,7 @@ FAULTS = (
         when="models whose logits are float32",
         mend="bring logits to float32 behind the head, before scale and cap, where the reference does",
         slips=model_slips(_rounded_logits),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="embedding.scale_rounded",
@@ -186,7 +184,7 @@ FAULTS = (
         mend="round the factor to the type of the weights, as Gemma's classes do, or leave it exact",
         slips=model_slips(_other_scale),
         seen=("huggingface/transformers#29402",),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
     Fault(
         id="residual.float32",
@@ -196,6 +194,6 @@ FAULTS = (
         when="models whose stream is float32",
         mend="add to the stream in float32, and round what parts read of it",
         slips=field_slips(residuals, "float32", lambda residual: (False,)),
-        same_when=_FLOAT32,
+        same_when=IN_32_BITS,
     ),
 )

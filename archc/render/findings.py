@@ -107,10 +107,14 @@ def findings(document: Document, *, strict: bool = False) -> list[Finding]:
         ),
         *(Finding("survived", Level.ERROR, NOT_TRIED) for _ in range(strict and untried(document))),
         *(
-            Finding("blind", unseen, f"{one['field']} is not seen: {one['why']}", one["field"])
+            Finding("blind", unseen if one["declared"] else Level.NOTE, _blind_sentence(one), one["field"])
             for one in document["fields"]["blind"]
         ),
     ]
+
+
+def _blind_sentence(blind: Mapping[str, Any]) -> str:
+    return f"{blind['field']} is not seen: {blind['why']}"
 
 
 def summary(document: Document, *, strict: bool = False) -> list[str]:

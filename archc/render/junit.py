@@ -180,10 +180,11 @@ def _fields(fields: dict[str, Any], strict: bool) -> Iterator[Case]:
     for name in fields["observed"] or []:
         yield Case("fields", name)
     whys: dict[str, list[str]] = {}
+    wrong = {one["field"] for one in fields["blind"] if strict and one["declared"]}
     for one in fields["blind"]:
         whys.setdefault(one["field"], []).append(one["why"])
     for name, reasons in whys.items():
-        yield Case("fields", name, "failure" if strict else "skipped", f"not seen: {'; '.join(reasons)}")
+        yield Case("fields", name, "failure" if name in wrong else "skipped", f"not seen: {'; '.join(reasons)}")
 
 
 def _number(number: float | None) -> str:

@@ -70,7 +70,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "divergence_note": result.divergence_note or None,
         "fields": {
             "observed": None if result.adequacy is None else result.observed,
-            "blind": [{"field": one.field, "why": one.why} for one in result.blind],
+            "blind": [{"field": one.field, "why": one.why, "declared": one.declared} for one in result.blind],
         },
         "faults": None if result.adequacy is None else _faults_document(result.adequacy),
         "diagnosis": [] if result.diagnosis is None else _diagnosis_document(result.diagnosis),
@@ -241,8 +241,9 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
 def _unseen(result: GateResult) -> str:
     """Why a port that passes does not pass strictly."""
     survived = len(result.adequacy.survived) if result.adequacy else 0
-    counts = (f"{_count(survived, 'mistake')} would go unseen", f"{_count(len(result.blind), 'thing')} not seen")
-    found = [text for text, count in zip(counts, (survived, len(result.blind)), strict=True) if count]
+    fields = sum(one.declared for one in result.blind)
+    counts = (f"{_count(survived, 'mistake')} would go unseen", f"{_count(fields, 'field')} not seen")
+    found = [text for text, count in zip(counts, (survived, fields), strict=True) if count]
     return f"every probe holds, but {' and '.join(found) or 'no mistake could be planted'} (--strict)"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from archc.faults.base import IN_32_BITS
 from archc.faults.catalogue import CATALOGUE
 from archc.faults.flips import field_of, flips, stated_fields
 from archc.spec.load import LoadedSpec
@@ -162,7 +163,7 @@ def see_fields(
         if field_name not in seen:
             moved = f"{trial.mutant.slip.behaves_as} for {trial.mutant.slip.declared} moves logits by"
             blind[field_name] = f"{moved} {trial.times_floor:.2f} floors at most, and {BOUND:.0f} would be seen"
-    return seen, [Blind(field_name, why) for field_name, why in blind.items()]
+    return seen, [Blind(field_name, why, declared=True) for field_name, why in blind.items()]
 
 
 def _moved(bench: Bench, given: Mapping[str, torch.Tensor]) -> bool:
@@ -210,7 +211,8 @@ def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, given: Mapping
     in 64-bit arithmetic. Where probes cannot reach what a field does, equal logits say nothing.
     """
     reason = bench.workshop.idle(port) or mutant.fault.same_when
-    if not reason or mutant.fault.field in bench.unreached:
+    narrow = reason == IN_32_BITS and bench.reference.dtype is not torch.float32
+    if not reason or narrow or mutant.fault.field in bench.unreached:
         return None
     in_double: GeneratedPort | Unmade | None = None
     for baseline in sorted(bench.baselines, key=lambda one: one.probe.input_ids.numel()):

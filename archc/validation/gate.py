@@ -97,8 +97,12 @@ class GateResult:
 
     @property
     def strictly_passed(self) -> bool:
-        """Whether it passed, and nothing that it can have wrong would have gone unseen."""
-        return self.passed and not self.blind and self.adequacy is not None and not self.adequacy.survived
+        """Whether it passed, and nothing that it can have wrong would have gone unseen.
+
+        A probe that one side cannot run counts by the mistakes that it alone would have shown.
+        """
+        unseen = any(one.declared for one in self.blind)
+        return self.passed and not unseen and self.adequacy is not None and not self.adequacy.survived
 
 
 def run_gate(

@@ -81,6 +81,8 @@ class Blind:
 
     field: str
     why: str
+    declared: bool = False
+    """Whether it is a field of the spec, and not a probe or an invariant that one side cannot run."""
 
 
 def derive_probes(
@@ -153,7 +155,7 @@ def _far_probes(architecture: Architecture, ids: _Ids, wall: int) -> tuple[list[
         name, length = field.rpartition(".")[2].replace("_", " "), min(3 * size, longest)
         if size >= longest:
             why = f"a {name} of {size} shows after {size} tokens, and probes have {longest} at most"
-            blind.append(Blind(field, why))
+            blind.append(Blind(field, why, declared=True))
         elif length > _LONG:
             probes.append(Probe(_named(length), f"crosses the {name} of {size}", ids(1, length)))
     return probes, blind
