@@ -304,11 +304,11 @@ def _print_manifest(manifest: ManifestResult, out: Console) -> None:
 
 def _print_config(config: ConfigResult, out: Console) -> None:
     if config.why_not:
-        out.print(f"  not compared with config.json: {printable(config.why_not)}")
+        _print_wrapped(f"not compared with config.json: {printable(config.why_not)}", out)
     for found in config.differences[:_LISTED]:
         where = "" if found.layers is None else f" in {_count(len(found.layers), 'layer')}, from {found.layers[0]} on"
         line = f"{found.field} {_value(found.declared)} declared, {_value(found.config)} in config.json"
-        out.print(printable(f"  spec and config.json differ: {line}{_ORIGINS[found.stated]}{where}"))
+        _print_wrapped(printable(f"spec and config.json differ: {line}{_ORIGINS[found.stated]}{where}"), out)
     if len(config.differences) > _LISTED:
         out.print(f"  … and {len(config.differences) - _LISTED} more fields in which they differ")
 
@@ -363,8 +363,13 @@ def _print_notes(result: GateResult, out: Console) -> None:
     if notes:
         out.print("")
     for note in notes:
-        for line in wrap(note, PLAIN_WIDTH - 2, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
-            out.print(f"  {line}")
+        _print_wrapped(note, out)
+
+
+def _print_wrapped(text: str, out: Console) -> None:
+    """A sentence in lines that fit a log."""
+    for line in wrap(text, PLAIN_WIDTH - 2, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
+        out.print(f"  {line}")
 
 
 def _diagnosis_notes(diagnosis: Diagnosis) -> list[str]:
