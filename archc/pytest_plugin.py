@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
+    import torch
+
     from archc.architecture import Architecture
     from archc.validation.gate import GateResult
     from archc.validation.ports import Port
+
+
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 class Validate(Protocol):
@@ -31,15 +36,16 @@ class Validate(Protocol):
         port: str | Callable[..., Any] | None = None,
         weights: str | Path | None = None,
         overrides: Sequence[str] = (),
+        dtype: str = "float32",
         strict: bool = False,
     ) -> GateResult:
         """Run the gate as `archc validate TARGET` does, and fail the test if it does not pass.
 
         `port` is a place (`file.py:name`, `package.module:name`), a factory that is called with the checkpoint folder
         and a torch type, or the port itself: a torch module, or a function with an argument `input_ids`. Without one
-        the generated module is the port. `overrides` are changes of the spec (`path=value`). `strict` fails the test
-        too where a field was not seen or a fault would pass. What keeps the gate from a verdict (no weights, a port
-        that raises) fails the test as well.
+        the generated module is the port. `overrides` are changes of the spec (`path=value`); `dtype` is float32,
+        bfloat16 or float16. `strict` fails the test too where a field was not seen or a fault would pass. What keeps
+        the gate from a verdict (no weights, a port that raises) fails the test as well.
         """
 
 
@@ -55,6 +61,7 @@ def _validate(
     port: str | Callable[..., Any] | None = None,
     weights: str | Path | None = None,
     overrides: Sequence[str] = (),
+    dtype: str = "float32",
     strict: bool = False,
 ) -> GateResult:
     __tracebackhide__ = True  # a failure is shown at the line of the test
@@ -63,7 +70,7 @@ def _validate(
     from archc.render.validation import gate_document
 
     try:
-        result = _run(str(target), port, None if weights is None else str(weights), overrides)
+        result = _run(str(target), port, None if weights is None else str(weights), overrides, dtype)
     except ArchcError as error:
         stopped = str(error)
     else:
@@ -75,16 +82,20 @@ def _validate(
 
 
 def _run(
-    target: str, port: str | Callable[..., Any] | None, weights: str | None, overrides: Sequence[str]
+    target: str, port: str | Callable[..., Any] | None, weights: str | None, overrides: Sequence[str], dtype: str
 ) -> GateResult:
     from archc.architecture import compile_spec
     from archc.cli.checkpoint import weights_folder
     from archc.codegen import refuse_ungenerated
-    from archc.errors import IncompleteError
+    from archc.errors import IncompleteError, UsageError
     from archc.faults.catalogue import CATALOGUE
     from archc.validation.validator import find_validator
 
+    if dtype not in DTYPES:
+        raise UsageError(f"{dtype!r} is no type to validate in", f"choose one of {', '.join(DTYPES)}")
     try:
+        import torch
+
         from archc.validation.gate import run_gate
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
@@ -98,24 +109,26 @@ def _run(
         folder,
         lambda _step: None,
         text=validator.text,
-        open_port=_opener(port),
+        open_port=_opener(port, getattr(torch, dtype)),
+        dtype=getattr(torch, dtype),
         catalogue=CATALOGUE,
     )
 
 
-def _opener(port: str | Callable[..., Any] | None) -> Callable[[Architecture, Path], Port]:
+def _opener(port: str | Callable[..., Any] | None, dtype: torch.dtype) -> Callable[[Architecture, Path], Port]:
     from archc.validation.ports import GeneratedPort
     from archc.validation.python_port import PythonPort, open_python_port
 
     if port is None:
         return GeneratedPort
     if isinstance(port, str):
-        return open_python_port(port)
+        return open_python_port(port, dtype)
     ready = _is_port(port)
 
-    def opened(_architecture: Architecture, folder: Path) -> Port:
+    def opened(architecture: Architecture, folder: Path) -> Port:
         name = getattr(port, "__qualname__", type(port).__qualname__)
-        made = PythonPort(name, (lambda _folder, _dtype: port) if ready else port, folder)
+        factory = (lambda _folder, _dtype: port) if ready else port
+        made = PythonPort(name, factory, folder, architecture, dtype)
         made.reloads = not ready
         return made
 

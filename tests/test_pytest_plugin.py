@@ -115,15 +115,17 @@ def test_what_keeps_it_from_a_verdict_fails_the_test(pytester: pytest.Pytester, 
     body = (
         "def test_weights(archc_validate):\n    archc_validate(SPEC, weights='absent')\n\n\n"
         "def test_port(archc_validate):\n    archc_validate(SPEC, port='ports.py:lod', weights=WEIGHTS)\n\n\n"
-        "def test_target(archc_validate):\n    archc_validate('no-such-spec')\n"
+        "def test_target(archc_validate):\n    archc_validate('no-such-spec')\n\n\n"
+        "def test_dtype(archc_validate):\n    archc_validate(SPEC, weights=WEIGHTS, dtype='int4')\n"
     )
     result = run(pytester, weights, body)
-    result.assert_outcomes(failed=3)
+    result.assert_outcomes(failed=4)
     result.stdout.fnmatch_lines(
         [
             "E*Failed: archc validate spec.yaml has no verdict: absent does not exist; *",
             "E*Failed: archc validate spec.yaml has no verdict: ports.py has no function lod; *",
             "E*Failed: archc validate no-such-spec has no verdict: no spec 'no-such-spec'*",
+            "E*Failed: archc validate spec.yaml has no verdict: 'int4' is no type to validate in; *",
         ]
     )
 

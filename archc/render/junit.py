@@ -50,6 +50,7 @@ def gate_junit(document: Document, *, strict: bool = False) -> str:
         *_stages(document["seconds"]),
         *_checkpoint(document),
         *_probes(document),
+        *_layers(document["blockwise"]),
         *_invariants(document),
         *_diagnosis(document),
         *_faults(document, strict),
@@ -129,6 +130,19 @@ def _probes(document: Document) -> Iterator[Case]:
             *map(diagnosis_sentence, document["diagnosis"][:1]),
         )
         yield Case("probes", name, "failure", message, lines)
+
+
+def _layers(found: dict[str, Any] | None) -> Iterator[Case]:
+    """Every layer alone, fed with what the reference gave its own."""
+    if found is None:
+        return
+    if found["passed"]:
+        yield Case("layers", "judged alone")
+        return
+    bound = f"the bound is {found['bound']:g}"
+    beyond = [(point, times) for point, times in found["points"].items() if times is None or times > found["bound"]]
+    lines = tuple(f"{point}: {figure(times)} times its floor" for point, times in beyond)
+    yield Case("layers", "judged alone", "failure", f"{found['first']} is the first point beyond; {bound}", lines)
 
 
 def _invariants(document: Document) -> Iterator[Case]:

@@ -47,6 +47,7 @@ SURFACE = {
         "--port-command",
         "--port-timeout",
         "--trace",
+        "--dtype",
         "--set",
         "--strict",
         "--junit",

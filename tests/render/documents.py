@@ -29,6 +29,7 @@ _PASSING: dict[str, Any] = {
     ],
     "first_divergence": None,
     "divergence_note": None,
+    "blockwise": None,
     "fields": {
         "observed": ["attention.heads", "position.pairing"],
         "blind": [{"field": "norm.eps", "why": "below the last digit on these weights"}],
@@ -118,6 +119,23 @@ def failing() -> dict[str, Any]:
     document["norm_weights"] = [
         {"tensors": "model.norm.weight", "declared": "plain", "mean": 0.02, "looks": "one_plus"}
     ]
+    return document
+
+
+def hidden() -> dict[str, Any]:
+    """A port in 16 bits whose logits hide what layer 2 alone shows."""
+    document = passing()
+    sentence = "the logits hide it, but layer 2 computes something else"
+    document |= {"passed": False, "verdict": sentence, "verdict_strictly": sentence, "faults": None}
+    document["blockwise"] = {
+        "probe": "64 tokens",
+        "passed": False,
+        "bound": 4.0,
+        "layers": [2],
+        "not_judged": [],
+        "first": "layers.2.mixer.q",
+        "points": {"layers.1.out": 0.9, "layers.2.mixer.q": 31.5, "layers.2.out": None},
+    }
     return document
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from archc.render.findings import NOT_TRIED, RULES, findings, holds, summary
 from archc.spec.diagnostics import Level
-from tests.render.documents import failing, flawless, passing, unloadable
+from tests.render.documents import failing, flawless, hidden, passing, unloadable
 
 
 def said(document: dict[str, Any], level: Level, *, strict: bool = False) -> list[str]:
@@ -52,6 +52,13 @@ def test_without_a_diagnosis_the_deviation_itself_is_told() -> None:
     assert f"{document['verdict']}; {where}; diagnosis: nothing explains it" in said(document, Level.ERROR)
     document |= {"first_divergence": None, "divergence_note": "not traced", "diagnosis_note": None}
     assert f"{document['verdict']}; first divergence: not traced" in said(document, Level.ERROR)
+
+
+def test_what_layers_show_alone_is_a_deviation() -> None:
+    assert said(hidden(), Level.ERROR) == ["the logits hide it, but layer 2 computes something else"]
+    document = hidden()
+    document["blockwise"]["passed"] = True
+    assert said(document, Level.ERROR) == []
 
 
 def test_the_summary_says_everything_once() -> None:

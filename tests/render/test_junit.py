@@ -12,7 +12,7 @@ from archc.errors import IncompleteError
 from archc.render.findings import NOT_TRIED
 from archc.render.junit import error_junit, gate_junit
 from archc.spec.diagnostics import Diagnostic, Level, Span, SpecError
-from tests.render.documents import failing, passing, unloadable
+from tests.render.documents import failing, hidden, passing, unloadable
 
 # Element → the attributes that it must have, those that it may have besides, and the elements that it may hold.
 _REASON: tuple[set[str], set[str], set[str]] = (set(), {"type", "message"}, set())
@@ -118,6 +118,18 @@ def test_what_is_skipped_fails_a_strict_run() -> None:
     skipped = {name for name, (outcome, _) in plain.items() if outcome == "skipped"}
     assert skipped == {"tiny.faults: mutation score", "tiny.fields: norm.eps"}
     assert {name for name, (outcome, _) in strict.items() if outcome == "failure"} == skipped
+
+
+def test_layers_judged_alone() -> None:
+    document = hidden()
+    name = "tiny.layers: judged alone"
+    assert cases(gate_junit(document))[name] == (
+        "failure",
+        "layers.2.mixer.q is the first point beyond; the bound is 4",
+    )
+    assert "layers.2.mixer.q: 31.50 times its floor\nlayers.2.out: ∞ times its floor" in gate_junit(document)
+    document["blockwise"]["passed"] = True
+    assert cases(gate_junit(document))[name] == ("passed", "")
 
 
 def test_where_no_mistake_could_be_planted() -> None:
