@@ -78,10 +78,12 @@ def one_test_each(ports: tuple[str, ...]) -> str:
     )
 
 
+@pytest.mark.slow
 def test_ports_of_all_kinds_that_hold(pytester: pytest.Pytester, weights: Path) -> None:
     run(pytester, weights, one_test_each(HOLDING)).assert_outcomes(passed=len(HOLDING))
 
 
+@pytest.mark.slow
 def test_ports_that_do_not_hold_fail_their_tests_in_few_lines(pytester: pytest.Pytester, weights: Path) -> None:
     """A constant on all logits leaves the distribution as it is, and the port is wrong all the same."""
     result = run(pytester, weights, one_test_each(FAILING))
@@ -96,6 +98,7 @@ def test_ports_that_do_not_hold_fail_their_tests_in_few_lines(pytester: pytest.P
     assert "pytest_plugin.py" not in result.stdout.str(), "the failure is shown in the test"
 
 
+@pytest.mark.slow
 def test_overrides_and_strict(pytester: pytest.Pytester, weights: Path) -> None:
     body = (
         "def test_overrides(archc_validate):\n"
