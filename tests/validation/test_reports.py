@@ -66,7 +66,8 @@ def test_a_log_has_plain_lines_and_ends_with_the_verdict(target: Path) -> None:
     assert done.err == ""
     lines = done.out.splitlines()
     assert lines[-1].startswith("  FAIL: ")
-    assert all(line.isprintable() and len(line) <= 100 for line in lines)
+    assert all(line.isprintable() for line in lines)
+    assert all(len(line) <= 100 for line in lines[:-1])  # the verdict itself is one line, however long
 
 
 @pytest.mark.parametrize("name", REPORTS)
