@@ -68,7 +68,9 @@ def further_inputs(architecture: Architecture, probes: Sequence[Probe]) -> list[
         ProbeResult(one, Floor(1.0, 1.0), Deviation(0.0, 0.0, 0.0, 1.0), 0.0, (), Choices(), torch.zeros_like(one.real))
         for one in probes
     ]
-    asked = {one.name: one for check in arrangement_checks(architecture, unjudged) for one in check.probes}
+    asked = {
+        one.name: one for check in arrangement_checks(architecture, unjudged) for one in (*check.shared, *check.probes)
+    }
     known = {probe.name for probe in probes}
     return [one for name, one in asked.items() if name not in known]
 

@@ -71,7 +71,7 @@ def check_invariants(
     for check in arrangement_checks(architecture, results):
         if check.packs and not getattr(port, "packs", False):
             continue  # positions that begin anew mean nothing to most ports
-        if why := next(filter(None, map(port.refusal, check.probes)), None):
+        if why := next(filter(None, map(port.refusal, (*check.shared, *check.probes))), None):
             blind.append(Blind(check.name, f"this port cannot run it: {why}"))
             continue
         try:
@@ -101,7 +101,7 @@ def _broken_by(reference: _Runs, check: Check) -> str:
 def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own: Tensor) -> bool:
     """Whether a port gives in a padded batch what it gives for each row alone, and the reference does not."""
     independence = next(padding_checks(result))
-    if any(port.refusal(probe) for probe in independence.probes):
+    if any(port.refusal(probe) for probe in (*independence.shared, *independence.probes)):
         return False
     kept = _Runs(port, {result.probe.name: own}).times(independence) <= BOUND
     return kept and bool(_broken_by(_Runs(reference), independence))
