@@ -273,7 +273,8 @@ def _grown(growth: Callable[[float, Tensor], float | Tensor]) -> Callable[[Any, 
         rope, channels = module.config.rope_parameters, module.config.head_dim
         stretch = (positions.max() + 1) / module.config.max_position_embeddings
         base = rope["rope_theta"] * growth(rope["factor"], stretch) ** (channels / (channels - 2))
-        return 1.0 / base ** (torch.arange(0, channels, 2).float() / channels)
+        frequencies: Tensor = 1.0 / base ** (torch.arange(0, channels, 2).float() / channels)
+        return frequencies
 
     return frequencies
 
@@ -285,7 +286,8 @@ def _long_where(test: Callable[[Tensor, int], Tensor]) -> Callable[[Any, Tensor]
         rope, channels = module.config.rope_parameters, module.config.head_dim
         long = test(positions, rope["original_max_position_embeddings"])[..., None]
         divisors = torch.where(long, torch.tensor(rope["long_factor"]), torch.tensor(rope["short_factor"]))
-        return 1.0 / (divisors * rope["rope_theta"] ** (torch.arange(0, channels, 2).float() / channels))
+        turns: Tensor = 1.0 / (divisors * rope["rope_theta"] ** (torch.arange(0, channels, 2).float() / channels))
+        return turns
 
     return frequencies
 

@@ -95,7 +95,7 @@ class CannotBeTraced(GeneratedPort):
     def logits(self, probe: Probe) -> Tensor:
         return super().logits(probe) * 1.01
 
-    places = Places()  # type: ignore[assignment]
+    places = Places()
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
         return None  # type: ignore[return-value]

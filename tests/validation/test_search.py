@@ -57,6 +57,12 @@ def gate(folder: Path, *plants: Plant, opaque: bool = False) -> GateResult:
     )
 
 
+def diagnosis(result: GateResult) -> list[dict[str, Any]]:
+    found: Any = gate_document(result)["diagnosis"]
+    assert isinstance(found, list)
+    return found
+
+
 def base(value: float) -> Plant:
     def plant(model: Any) -> None:
         turning = model.model.rotary_emb
@@ -110,7 +116,7 @@ def test_what_is_behind_a_port_is_named(
 
 @pytest.mark.parametrize("layers", [(1,), (0, 2)])
 def test_layers_are_named(layers: tuple[int, ...], checkpoint: Checkpoint) -> None:
-    [found] = gate_document(gate(checkpoint(NAME), gelu(*layers)))["diagnosis"]
+    [found] = diagnosis(gate(checkpoint(NAME), gelu(*layers)))
     assert (found["layers"], found["behaves_as"], found["declared"]) == (list(layers), "gelu", "silu")
     assert "only" in found["explains"]
 
@@ -138,7 +144,7 @@ def test_where_the_spec_is_wrong_the_reference_is_explained(checkpoint: Checkpoi
     result = run_gate(compiled, checkpoint(NAME), lambda _step: None, catalogue=CATALOGUE)
     assert result.diagnosis is not None
     assert result.diagnosis.of == "reference"
-    [found] = gate_document(result)["diagnosis"]
+    [found] = diagnosis(result)
     assert (found["field"], found["declared"], found["behaves_as"]) == ("position.pairing", "interleaved", "half")
 
 
@@ -149,7 +155,7 @@ def test_logits_that_are_off_by_one_number_per_position_pass(checkpoint: Checkpo
             self.model, self.one = model, one
 
         def forward(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
-            logits = self.model(input_ids, position_ids=position_ids).logits
+            logits: Tensor = self.model(input_ids, position_ids=position_ids).logits
             return logits + 3 if self.one else logits + 3 * torch.linspace(0, 1, logits.shape[-1])
 
     def run(one: bool) -> GateResult:

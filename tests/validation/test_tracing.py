@@ -123,7 +123,8 @@ class Bare(nn.Module):
         x = self.rows(ids)
         for layer in self.stack:
             x = layer(x)
-        return x @ self.rows.weight.T
+        product: Tensor = x @ self.rows.weight.T
+        return product
 
 
 def test_a_module_of_ones_own_is_recognised_by_the_number_of_its_layers() -> None:
