@@ -211,6 +211,9 @@ def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, given: Mapping
     in 64-bit arithmetic. Where probes cannot reach what a field does, equal logits say nothing.
     """
     reason = bench.workshop.idle(port) or mutant.fault.same_when
+    shown_by = mutant.fault.probes
+    if shown_by and not any(one.probe.name in shown_by for one in bench.baselines):
+        return None
     narrow = reason == IN_32_BITS and bench.reference.dtype is not torch.float32
     if not reason or narrow or mutant.fault.field in bench.unreached:
         return None

@@ -183,8 +183,7 @@ def _diagnosis(judged: Judged, workshop: Workshop, mutants: Sequence[Mutant], st
     reference, baselines = judged.reference, judged.baselines
     theirs = Side({one.probe.name: one.logits for one in baselines}, reference.points)
     spec = Side({one.probe.name: declared.logits(one.probe) for one in baselines}, declared.points)
-    wrong_spec = Case(reference, baselines, theirs, spec)
-    if wrong_spec.wrong:
-        return replace(diagnose(wrong_spec, workshop, mutants, step), of="reference")
+    if not all(judge(reference, one, spec.logits[one.probe.name]).passed for one in baselines):
+        return replace(diagnose(Case(reference, baselines, theirs, spec), workshop, mutants, step), of="reference")
     port = Side(judged.logits, judged.port.points)
     return diagnose(Case(reference, baselines, port, theirs), workshop, mutants, step)

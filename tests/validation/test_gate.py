@@ -128,5 +128,15 @@ def test_json_has_the_contract_s_keys_and_no_infinities(checkpoint: Checkpoint) 
     text_form = json.dumps(document, allow_nan=False)
     assert json.loads(text_form)["passed"] is False
     probe = document["probes"][0]  # type: ignore[index]
-    assert set(probe) == {"name", "purpose", "tokens", "floor", "deviation", "times_floor", "passed", "flips"}
+    assert set(probe) == {
+        "name",
+        "purpose",
+        "tokens",
+        "floor",
+        "deviation",
+        "times_floor",
+        "passed",
+        "flips",
+        "shifted",
+    }
     assert math.isfinite(probe["floor"]["max_abs"])

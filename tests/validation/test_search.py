@@ -52,7 +52,7 @@ def gate(folder: Path, *plants: Plant, opaque: bool = False) -> GateResult:
         compile_text(BY_NAME[NAME].text()),
         folder,
         lambda _step: None,
-        open_port=lambda _architecture, place: PythonPort("port", load, place),
+        open_port=lambda architecture, place: PythonPort("port", load, place, architecture),
         catalogue=CATALOGUE,
     )
 
