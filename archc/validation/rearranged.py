@@ -8,7 +8,7 @@ copy of the checkpoint through its own loader. Where it computes something else,
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +27,10 @@ from archc.parts.base import Tensor as Parameter
 from archc.spec.language import BranchFields, Spec
 from archc.validation.invariants import Invariant, within_bound
 from archc.validation.parity import BOUND, ProbeResult, deviation, up_to_a_tie
-from archc.validation.ports import Port
+from archc.validation.ports import OpenPort, Port
 from archc.validation.probes import Blind, mixers
 from archc.validation.reference import Reference
 from archc.validation.rewritten import Change, refusal, rewrite
-
-OpenPort = Callable[[Architecture, Path], Port]
 
 
 @dataclass(frozen=True, slots=True)
