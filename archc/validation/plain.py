@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from safetensors import safe_open
+from torch import Tensor
+
 from archc.architecture.model import Architecture
 from archc.checkpoints.dequantise import Checkpoint, open_checkpoint
+from archc.checkpoints.headers import StoredTensor
 from archc.checkpoints.manifest import build_manifest, knows_tensors, pattern_of
 from archc.errors import IncompleteError
 from archc.validation.ports import GeneratedPort, OpenPort, Port
@@ -37,3 +41,10 @@ def opener_of(open_port: OpenPort, checkpoint: Checkpoint, plain: Path) -> OpenP
         return open_port(architecture, checkpoint.folder)
 
     return opened
+
+
+def read_tensor(tensor: StoredTensor) -> Tensor:
+    """One tensor of a checkpoint, in the type that it is stored in."""
+    with safe_open(tensor.file, framework="pt") as file:
+        found: Tensor = file.get_tensor(tensor.name)
+    return found
