@@ -1,4 +1,4 @@
-# make demo   see archc at work on a small real model
+# make demo   see a wrong port fail, and archc at work on a small real model
 # make check  while developing: format, lint, types and the quick tests
 # make sweep  every family's tiny checkpoints through import, generation and the gate
 # make test   everything, as continuous integration runs it
@@ -21,7 +21,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
+# The first port is wrong, so the gate must end with 1, which says that it found something.
 demo: venv
+	@$(BIN)/archc validate tiny --port examples/wrong_activation.py:load; test $$? -eq 1
 	@$(BIN)/archc fetch $(MODEL)
 	@$(BIN)/archc report $(MODEL)
 	@$(BIN)/archc validate $(MODEL)

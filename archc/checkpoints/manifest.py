@@ -140,6 +140,11 @@ def _key(name: str) -> str:
     return _PLACE.sub("#", name)
 
 
+def knows_tensors(architecture: Architecture) -> bool:
+    """Whether it is known where a checkpoint of this family holds what."""
+    return architecture.family is None or bool(family(architecture.family).rules)
+
+
 def build_manifest(architecture: Architecture) -> Manifest:
     """The manifest of an Architecture. Raises UnstorableError where its family has no name for a tensor.
 

@@ -10,7 +10,7 @@ import click
 
 from archc import resources
 from archc.cli.options import json_option
-from archc.cli.output import emit_json
+from archc.cli.output import emit_json, wrapped
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
 
@@ -88,7 +88,7 @@ def _explain_name(topic: str, name: str, fault: Fault | None, json_target: str |
     if fault is not None:
         texts.append(paragraph(fault))
     if others:
-        texts.append("\n".join(_wrapped(f"Faults of it: {', '.join(others)}", "", "  ")))
+        texts.append("\n".join(wrapped(f"Faults of it: {', '.join(others)}", "", "  ")))
     if name != topic:
         texts.insert(0, f"{topic} is called {name} here.")
     click.echo("\n\n".join(texts))
@@ -127,28 +127,15 @@ def _paragraph(topic: str, meaning: Meaning) -> str:
         need = f"{default.lower() if isinstance(meaning.default, bool) else default} unless stated"
     else:
         need = "optional"
-    lines = [f"{topic}{when}", *_wrapped(meaning.description, "  "), f"  {meaning.type}; {need}"]
+    lines = [f"{topic}{when}", *wrapped(meaning.description, "  "), f"  {meaning.type}; {need}"]
     if meaning.choices:
-        lines += _wrapped(f"choices: {', '.join(str(choice) for choice in meaning.choices)}", "  ")
+        lines += wrapped(f"choices: {', '.join(str(choice) for choice in meaning.choices)}", "  ")
     if meaning.fields:
         width = max(len(name) for name, _ in meaning.fields)
         lines.append("  fields:")
         for name, description in meaning.fields:
-            lines += _wrapped(f"{name:<{width}}  {description}", "    ", " " * (width + 6))
+            lines += wrapped(f"{name:<{width}}  {description}", "    ", " " * (width + 6))
     return "\n".join(lines)
-
-
-def _wrapped(text: str, indent: str, later: str | None = None) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(
-        text,
-        80,
-        initial_indent=indent,
-        subsequent_indent=indent if later is None else later,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _mend(topic: str, codes: list[str]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 
+from archc.cli.output import wrapped
 from archc.faults.base import Fault, Kind
 
-_WIDTH = 80
 _MADE: dict[Kind, str] = {
     "architecture": "from the same weights by another spec",
     "layout": "from the same spec, its weights read otherwise",
@@ -124,11 +123,11 @@ def paragraph(fault: Fault) -> str:
         "made": _MADE[fault.kind],
         "reports": ", ".join(fault.seen),
     }
-    lines = [f"{fault.id}, a fault of {fault.kind}", *_wrapped(fault.wrong, "  ")]
+    lines = [f"{fault.id}, a fault of {fault.kind}", *wrapped(fault.wrong, "  ")]
     width = max(map(len, rows))
     for name, text in rows.items():
         if text:
-            lines += _wrapped(f"{name:<{width}}  {text}", "  ", " " * (width + 4))
+            lines += wrapped(f"{name:<{width}}  {text}", "  ", " " * (width + 4))
     return "\n".join(lines)
 
 
@@ -139,15 +138,4 @@ def overview() -> Iterator[str]:
         yield f"\n{words}"
         for fault in catalogue().values():
             if fault.kind == kind:
-                yield from _wrapped(f"{fault.id:<{width}}  {fault.wrong}", "  ", " " * (width + 4))
-
-
-def _wrapped(text: str, first: str, later: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=first if later is None else later,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+                yield from wrapped(f"{fault.id:<{width}}  {fault.wrong}", "  ", " " * (width + 4))

@@ -22,6 +22,8 @@ from archc.spec.diagnostics import Diagnostic, printable, render
 
 MARK = "generated"
 
+_PROSE_WIDTH = 80
+
 
 def emit_json(document: Mapping[str, object], target: str, *, force: bool = False) -> None:
     """Write `document` as JSON, in UTF-8, to standard output (`-`) or to a file, which is replaced in one step.
@@ -103,3 +105,17 @@ def is_own(content: bytes) -> bool:
     if isinstance(properties, dict) and properties.keys() == {MARK}:
         mark = document.pop("properties")[MARK]
     return isinstance(mark, dict) and mark.get("sha256") == _digest(document)
+
+
+def wrapped(text: str, first: str, later: str | None = None) -> list[str]:
+    """Lines of prose for a terminal, with the indent of the first and of later ones, by default the same."""
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        _PROSE_WIDTH,
+        initial_indent=first,
+        subsequent_indent=first if later is None else later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

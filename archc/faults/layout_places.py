@@ -7,7 +7,16 @@ from typing import Any
 
 from archc.architecture.model import Architecture, Layer
 from archc.faults.base import Fault, Slip, Weights
-from archc.faults.reading import Reading, exchanged, in_heads, model_reading, of_heads, reading_slips, shapes
+from archc.faults.reading import (
+    Reading,
+    attention_of,
+    exchanged,
+    in_heads,
+    model_reading,
+    of_heads,
+    reading_slips,
+    shapes,
+)
 from archc.parts.attention import Attention
 from archc.parts.experts import Experts
 from archc.parts.feed_forward import FeedForward
@@ -132,9 +141,6 @@ def _transposed(architecture: Architecture) -> Iterator[Reading]:
 
 def _heads(architecture: Architecture) -> Iterator[Reading]:
     del architecture
-
-    def attention_of(layer: Layer) -> Attention | None:
-        return next((part for part in layer.parts() if type(part) is Attention), None)
 
     def by_turns(part: Attention) -> list[int]:
         return [kv * part.group_size + member for member in range(part.group_size) for kv in range(part.kv_heads)]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from archc.architecture.model import Architecture, Layer
 from archc.checkpoints.manifest import TableRow, UnstorableError, build_manifest
 from archc.faults.base import Fault, Weights
-from archc.faults.reading import Reading, in_heads, reading_slips, shapes
+from archc.faults.reading import Reading, attention_of, in_heads, reading_slips, shapes
 from archc.parts.attention import Attention
 from archc.parts.position import Rope
 
@@ -139,10 +139,6 @@ def _shards(architecture: Architecture) -> Iterator[Reading]:
             yield _taken_apart(found, words, _in_order, partial(_fixed, _RANKS))
 
 
-def _attention(layer: Layer) -> Attention | None:
-    return next((part for part in layer.parts() if type(part) is Attention), None)
-
-
 def _slot(layer: Layer) -> str:
     return next(slot for branch in layer.branches for slot, part in branch.parts if type(part) is Attention)
 
@@ -165,7 +161,7 @@ def _reordered(behaves_as: str, names: Sequence[str], needs: Callable[[Attention
     """Rows of these tensors of attention, permuted within every head once too often."""
 
     def rope_of(layer: Layer) -> Rope | None:
-        part = _attention(layer)
+        part = attention_of(layer)
         return part.rope if part and needs(part) else None
 
     def fits(layer: Layer) -> bool:
@@ -191,14 +187,14 @@ def _wrong_heads() -> Reading:
     """Keys permuted for a runtime that pairs neighbours, as many heads at a time as queries share a key."""
 
     def fits(layer: Layer) -> bool:
-        part = _attention(layer)
+        part = attention_of(layer)
         rope = part.rope if part else None
         if part is None or rope is None or rope.pairing != "half" or rope.rotary_dim != rope.head_dim:
             return False
         return part.group_size not in (1, part.kv_heads) and part.kv_width % (2 * part.group_size) == 0
 
     def change(layer: Layer, tensors: Weights) -> Weights:
-        part = _attention(layer)
+        part = attention_of(layer)
         assert part is not None
         assert part.rope is not None
         found = {}

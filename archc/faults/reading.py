@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from archc.architecture.model import Architecture, Layer
 from archc.faults.base import Faulty, Layers, Slip, Weights
 from archc.faults.sites import Slips
+from archc.parts.attention import Attention
 
 Change: TypeAlias = Callable[[Layer, Weights], Weights]
 """Of a layer and its tensors, by their names in it: those that are taken for others. None where nothing is."""
@@ -71,6 +72,11 @@ def _read(reading: Reading, architecture: Architecture, possible: Sequence[int])
 def shapes(layer: Layer) -> Mapping[str, tuple[int, ...]]:
     """The shapes of a layer's tensors, by their names in it."""
     return {tensor.name.removeprefix("layer."): tensor.shape for tensor in layer.tensors("layer")}
+
+
+def attention_of(layer: Layer) -> Attention | None:
+    """The attention of a layer, where that is what mixes its tokens."""
+    return next((part for part in layer.parts() if type(part) is Attention), None)
 
 
 def in_heads(tensor: Any, heads: int, order: Sequence[int]) -> Any:

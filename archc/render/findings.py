@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from archc.checkpoints.manifest import pattern_of
+from archc.render.units import figure
 from archc.spec.diagnostics import Level
 
 Document: TypeAlias = Mapping[str, Any]
@@ -174,13 +175,6 @@ def divergence_sentences(document: Document) -> list[str]:
 def invariant_detail(invariant: Mapping[str, Any]) -> str:
     """What was expected of an invariant, or by how much it is broken."""
     return str(invariant["detail"] or f"{figure(invariant['figure'])} {invariant['unit']}")
-
-
-def figure(number: float | None) -> str:
-    """A figure in a sentence; JSON has null for what is not finite."""
-    if number is None:
-        return "∞"
-    return f"{number:.2f}" if number < 100 else f"{number:,.0f}"
 
 
 def tensor_differences(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:

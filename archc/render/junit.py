@@ -19,7 +19,6 @@ from archc.render.findings import (
     config_sentence,
     diagnosis_sentence,
     divergence_sentences,
-    figure,
     invariant_detail,
     norm_sentence,
     summary,
@@ -27,6 +26,7 @@ from archc.render.findings import (
     tensor_differences,
     untried,
 )
+from archc.render.units import figure
 from archc.spec.diagnostics import Level, SpecError, printable
 
 Outcome = Literal["passed", "failure", "error", "skipped"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from archc.render.terminal import console
+from archc.render.units import figure, finite
 from archc.spec.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -66,13 +67,13 @@ def _bucket_document(bucket: Bucket) -> dict[str, object]:
         "end": bucket.end,
         "tokens": bucket.tokens,
         "loss": {
-            "reference": _finite(bucket.reference),
-            "reference_within_trained": None if bucket.within is None else _finite(bucket.within),
-            "port": _finite(bucket.port),
+            "reference": finite(bucket.reference),
+            "reference_within_trained": None if bucket.within is None else finite(bucket.within),
+            "port": finite(bucket.port),
         },
-        "floor": {"max_abs": _finite(bucket.floor.max_abs), "rms": _finite(bucket.floor.rms)},
-        "deviation": {"max_abs": _finite(bucket.deviation.max_abs), "rms": _finite(bucket.deviation.rms)},
-        "times_floor": _finite(bucket.times_floor),
+        "floor": {"max_abs": finite(bucket.floor.max_abs), "rms": finite(bucket.floor.rms)},
+        "deviation": {"max_abs": finite(bucket.deviation.max_abs), "rms": finite(bucket.deviation.rms)},
+        "times_floor": finite(bucket.times_floor),
         "passed": bucket.passed,
     }
 
@@ -80,15 +81,11 @@ def _bucket_document(bucket: Bucket) -> dict[str, object]:
 def _rise_document(rise: Rise) -> dict[str, object]:
     return {
         "position": rise.position,
-        "loss": _finite(rise.beyond),
-        "loss_within_trained": _finite(rise.within),
-        "standard_error": _finite(rise.error),
+        "loss": finite(rise.beyond),
+        "loss_within_trained": finite(rise.within),
+        "standard_error": finite(rise.error),
         "rises": rise.beyond_chance,
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def print_lengths(result: LengthsResult) -> None:
@@ -128,7 +125,7 @@ def _print_table(result: LengthsResult, out: Console) -> None:
         within = "" if bucket.within is None else f"({_loss(bucket.within)})"
         line = Text(f"  {_span(bucket):>15}  {bucket.tokens:>6,}  {_loss(bucket.reference):>9}")
         line.append(f"  {within:>8}" if wide else "")
-        line.append(f"  {_loss(bucket.port):>9}  {_times(bucket.times_floor):>8}  ")
+        line.append(f"  {_loss(bucket.port):>9}  {figure(bucket.times_floor):>8}  ")
         line.append(*(("pass", "green") if bucket.passed else ("FAIL", "bold red")))
         line.append(f"  {_bar(bucket.reference / highest)}")
         out.print(line)
@@ -152,7 +149,7 @@ def _rise_lines(rise: Rise) -> list[str]:
 def _reason(result: LengthsResult) -> str:
     from archc.validation.parity import BOUND
 
-    most = _times(max(bucket.times_floor for bucket in result.buckets))
+    most = figure(max(bucket.times_floor for bucket in result.buckets))
     if result.departure is None:
         return f"the port keeps to the reference at every length: at most {most} times the noise floor, bound {BOUND:g}"
     mark = result.departure_mark
@@ -169,12 +166,6 @@ def _span(bucket: Bucket) -> str:
 
 def _loss(loss: float) -> str:
     return f"{loss:.4f}" if math.isfinite(loss) else "∞"
-
-
-def _times(number: float) -> str:
-    if not math.isfinite(number):
-        return "∞"
-    return f"{number:.2f}" if number < 100 else f"{number:,.0f}"
 
 
 def _bar(share: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 _THOUSANDS = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _COUNTS = ("", "k", "M", "B", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
@@ -77,6 +79,22 @@ def percent(share: float) -> str:
     '75.0 %'
     """
     return f"{100 * share:.1f} %"
+
+
+def figure(number: float | None) -> str:
+    """A figure in a sentence, such as a multiple of the noise floor; JSON has null for what is not finite.
+
+    >>> figure(0.831), figure(1234.5), figure(None)
+    ('0.83', '1,234', '∞')
+    """
+    if number is None or not math.isfinite(number):
+        return "∞"
+    return f"{number:.2f}" if number < 100 else f"{number:,.0f}"
+
+
+def finite(number: float | None) -> float | None:
+    """A number for JSON, which has no word but null for one that is not finite."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _scaled(count: float, step: int, units: tuple[str, ...]) -> tuple[str, str]:

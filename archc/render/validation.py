@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from archc.render.terminal import PLAIN_WIDTH, console
+from archc.render.units import figure, finite
 from archc.spec.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "platform": {"python": platform.python_version(), "machine": platform.machine()},
         "probes": [_probe_document(probe) for probe in result.probes],
         "floor_runs": [
-            {"name": run.name, "times_floor": _finite(run.times_floor), "left_out": list(run.left_out)}
+            {"name": run.name, "times_floor": finite(run.times_floor), "left_out": list(run.left_out)}
             for run in result.floor_runs
         ],
         "reference_disagreement": {
-            "cache": _finite(result.disagreement),
+            "cache": finite(result.disagreement),
             "held_against": "full pass" if result.steps_against_whole else "steps",
         },
         "first_divergence": None
@@ -64,7 +65,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
         else {
             "layer": result.divergence.layer,
             "point": result.divergence.point,
-            "times_floor": _finite(result.divergence.times_floor),
+            "times_floor": finite(result.divergence.times_floor),
         },
         "blockwise": None if result.blockwise is None else _blockwise_document(result.blockwise),
         "divergence_note": result.divergence_note or None,
@@ -79,7 +80,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
             {
                 "name": one.name,
                 "passed": one.passed,
-                "figure": _finite(one.figure),
+                "figure": finite(one.figure),
                 "unit": one.unit,
                 "detail": one.detail,
             }
@@ -96,7 +97,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
         },
         "static": None if result.config.why_not else [_static_document(one) for one in result.config.differences],
         "norm_weights": [
-            {"tensors": one.tensors, "declared": one.declared, "mean": _finite(one.mean), "looks": one.looks}
+            {"tensors": one.tensors, "declared": one.declared, "mean": finite(one.mean), "looks": one.looks}
             for one in result.gains
         ],
         "text": None
@@ -105,7 +106,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "name": result.text.name,
             "sha256": result.text.sha256,
             "tokens": result.text.tokens,
-            "loss": {"reference": _finite(result.text.reference), "port": _finite(result.text.port)},
+            "loss": {"reference": finite(result.text.reference), "port": finite(result.text.port)},
         },
         "seconds": {name: round(seconds, 3) for name, seconds in result.seconds.items()},
         "peak_memory_bytes": result.peak_memory_bytes,
@@ -128,14 +129,14 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         "name": probe.probe.name,
         "purpose": probe.probe.purpose,
         "tokens": probe.probe.tokens,
-        "floor": {"max_abs": _finite(probe.floor.max_abs), "rms": _finite(probe.floor.rms)},
+        "floor": {"max_abs": finite(probe.floor.max_abs), "rms": finite(probe.floor.rms)},
         "deviation": {
-            "max_abs": _finite(found.max_abs),
-            "rms": _finite(found.rms),
-            "kl": _finite(found.kl),
+            "max_abs": finite(found.max_abs),
+            "rms": finite(found.rms),
+            "kl": finite(found.kl),
             "top1": found.top1,
         },
-        "times_floor": _finite(probe.times_floor),
+        "times_floor": finite(probe.times_floor),
         "passed": probe.passed,
         "flips": len(probe.flips),
         "shifted": probe.shifted,
@@ -153,7 +154,7 @@ def _faults_document(found: Adequacy) -> dict[str, object]:
                 "fault": one.mutant.name,
                 "field": one.mutant.fault.field,
                 "probe": one.probe,
-                "times_floor": _finite(one.times_floor),
+                "times_floor": finite(one.times_floor),
             }
             for one in found.survived
         ],
@@ -170,7 +171,7 @@ def _diagnosis_document(diagnosis: Diagnosis) -> list[dict[str, object]]:
             "declared": one.slip.declared,
             "behaves_as": one.slip.behaves_as,
             "layers": None if one.layers is None else sorted(one.layers),
-            "times_floor": _finite(explanation.times_floor),
+            "times_floor": finite(explanation.times_floor),
             "explains": explanation.text,
             "of": diagnosis.of,
             "together_with": [other.fault.id for other in explanation.mutants if other is not one],
@@ -189,16 +190,12 @@ def _blockwise_document(found: Blockwise) -> dict[str, object]:
         "layers": list(found.layers),
         "not_judged": list(found.unfed),
         "first": None if found.first is None else found.first.point,
-        "points": {point: _finite(times) for point, times in found.points.items()},
+        "points": {point: finite(times) for point, times in found.points.items()},
     }
 
 
 def _dtype(result: GateResult) -> str:
     return str(result.dtype).removeprefix("torch.")
-
-
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
 
 
 def print_verdict(result: GateResult, *, strict: bool = False) -> None:
@@ -217,7 +214,7 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
         out.print(Text(f"  {'probe':<20} {'tokens':>6}  {'floor':>8}  {'deviation':>9}  {'× floor':>8}", style="bold"))
         for probe in result.probes:
             line = Text(f"  {probe.probe.name:<20} {probe.probe.tokens:>6}  {probe.floor.max_abs:>8.1e}  ")
-            line.append(f"{probe.deviation.max_abs:>9.1e}  {_times(probe.times_floor):>8}  ")
+            line.append(f"{probe.deviation.max_abs:>9.1e}  {figure(probe.times_floor):>8}  ")
             line.append(*_word(probe.passed))
             if probe.flips:
                 line.append(f"  {_count(len(probe.flips), 'near tie')} of a router taken the other way")
@@ -225,8 +222,8 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
                 line.append("  logits off by one number per position: the same probabilities")
             out.print(line)
         for invariant in result.invariants:
-            figure = _times(invariant.figure) if invariant.unit == "times the floor" else ""
-            line = Text(f"  {invariant.name:<20} {'':>6}  {'':>8}  {'':>9}  {figure:>8}  ")
+            times = figure(invariant.figure) if invariant.unit == "times the floor" else ""
+            line = Text(f"  {invariant.name:<20} {'':>6}  {'':>8}  {'':>9}  {times:>8}  ")
             line.append(*_word(invariant.passed))
             if not invariant.passed:
                 line.append(f"  {invariant.detail}")
@@ -258,7 +255,7 @@ def _reason(result: GateResult, bound: float) -> str:
         worst = max(failed, key=lambda probe: probe.times_floor)
         reasons.append(
             f"{len(failed)} of {_count(len(result.probes), 'probe')} beyond {bound:g} times the noise floor, "
-            f"by up to {_times(worst.times_floor)} times"
+            f"by up to {figure(worst.times_floor)} times"
         )
     broken = [invariant.name for invariant in result.invariants if not invariant.passed]
     if broken:
@@ -267,14 +264,14 @@ def _reason(result: GateResult, bound: float) -> str:
         first = result.blockwise.first
         reasons.append(
             f"the logits hide it, but {_layers(result.blockwise)} computes something else: {first.point} is "
-            f"{_times(first.times_floor)} times its floor; the bound is {result.blockwise.bound:g}"
+            f"{figure(first.times_floor)} times its floor; the bound is {result.blockwise.bound:g}"
         )
     if reasons:
         return "; ".join(reasons)
     most = max(probe.times_floor for probe in result.probes)
     count = len(result.probes)
     probes = "on every probe" if count == result.planned else f"on {count} of {_count(result.planned, 'probe')}"
-    return f"at most {_times(most)} times the noise floor {probes}; the bound is {bound:g}"
+    return f"at most {figure(most)} times the noise floor {probes}; the bound is {bound:g}"
 
 
 def _layers(found: Blockwise) -> str:
@@ -331,7 +328,7 @@ def _print_notes(result: GateResult, out: Console) -> None:
         if run.left_out
     ]
     if result.disagreement is not None and result.disagreement > BOUND:
-        times = _times(result.disagreement)
+        times = figure(result.disagreement)
         whole = result.steps_against_whole
         held = "the port's steps are held against the full pass" if whole else "each is held against its own"
         notes.append(f"the reference's cached run is {times} floors from its own full pass; {held}")
@@ -343,7 +340,7 @@ def _print_notes(result: GateResult, out: Console) -> None:
     ]
     notes += [f"not seen: {blind.field} ({blind.why})" for blind in result.blind]
     if result.divergence is not None:
-        times = _times(result.divergence.times_floor)
+        times = figure(result.divergence.times_floor)
         more = f"; {result.divergence_note}" if result.divergence_note else ""
         notes.append(f"first divergence: {result.divergence.point} ({times} times the floor there{more})")
     elif result.divergence_note:
@@ -405,12 +402,6 @@ def _count(number: int, thing: str) -> str:
 
 def _named(probes: tuple[str, ...], of: int) -> str:
     return "all probes" if len(probes) == of else ", ".join(probes)
-
-
-def _times(number: float) -> str:
-    if not math.isfinite(number):
-        return "∞"
-    return f"{number:.2f}" if number < 100 else f"{number:,.0f}"
 
 
 def _word(passed: bool) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from rich.text import Text
 
 from archc.checkpoints.manifest import pattern_of
 from archc.render.terminal import console
+from archc.render.units import finite
 from archc.spec.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -42,13 +42,9 @@ def _tensor(one: Compared) -> dict[str, object]:
         "expected": one.expected,
         "fault": one.fault,
         "dtypes": [dtype or None for dtype in one.dtypes],
-        "relative_rms": _finite(apart.relative_rms) if apart else None,
-        "max_abs": _finite(apart.max_abs) if apart else None,
+        "relative_rms": finite(apart.relative_rms) if apart else None,
+        "max_abs": finite(apart.max_abs) if apart else None,
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def print_weights(found: Comparison) -> None:

@@ -18,22 +18,21 @@ from torch import Tensor
 
 from archc.architecture import Compiled
 from archc.architecture.model import Architecture
+from archc.checkpoints.manifest import knows_tensors
 from archc.codegen import UngeneratedError, refuse_ungenerated
 from archc.errors import IncompleteError
-from archc.families import family
 from archc.faults.base import Fault
 from archc.validation.adequacy import Adequacy, Bench, see_fields, settle, try_mutants
 from archc.validation.diagnosis import Diagnosis, diagnose
 from archc.validation.evidence import Case, Side
 from archc.validation.parity import Baseline, ProbeResult, judge, measure
-from archc.validation.ports import GeneratedPort, Port
+from archc.validation.ports import GeneratedPort, OpenPort, Port
 from archc.validation.probes import Blind, derive_probes
 from archc.validation.reference import Reference
 from archc.validation.rescaled import RESCALINGS, Rescaling, write_rescaled
 from archc.validation.rewritten import refusal
 from archc.validation.workshop import Mutant, Workshop, mutants_of
 
-OpenPort = Callable[[Architecture, Path], Port]
 _RESCALED_TOKENS = 64
 
 
@@ -138,7 +137,7 @@ def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
     """Why there is no rescaled checkpoint for a port; None where there is."""
     if not getattr(port, "reloads", True):
         return "this port cannot load another checkpoint"
-    if architecture.family is None or not family(architecture.family).rules:
+    if architecture.family is None or not knows_tensors(architecture):
         return "where the family stores its tensors is not known"
     return refusal(folder)
 

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from safetensors import safe_open
 from torch import Tensor
 
 from archc.architecture.model import Architecture
 from archc.checkpoints.headers import StoredTensor
 from archc.checkpoints.manifest import build_manifest, stored_entries
+from archc.validation.plain import read_tensor
 
 _LARGEST: Final = 2**24
 """Bytes of a norm's weight that is read; those of any real model are far smaller."""
@@ -56,7 +56,7 @@ def doubtful_gains(architecture: Architecture, stored: Mapping[str, StoredTensor
         gain = gains.get(entry.fills[0]) if len(entry.fills) == 1 else None
         if gain is None or (tensor := found.get(entry.name)) is None or tensor.nbytes > _LARGEST:
             continue
-        weight = _read(tensor)
+        weight = read_tensor(tensor).float()
         if weight.numel() >= _FEWEST:
             places[entry.row.stored, gain].append((float(weight.mean()), _contradicts(weight, gain)))
     added = [odd for (_, gain), norms in places.items() for _, odd in norms if gain == "one_plus"]
@@ -66,12 +66,6 @@ def doubtful_gains(architecture: Architecture, stored: Mapping[str, StoredTensor
         if len(odd) >= _MOST * len(norms) and (gain == "plain" or 2 * sum(added) >= len(added)):
             doubts.append(GainDoubt(name, gain, sum(odd) / len(odd)))
     return tuple(doubts)
-
-
-def _read(tensor: StoredTensor) -> Tensor:
-    with safe_open(tensor.file, framework="pt") as file:
-        found: Tensor = file.get_tensor(tensor.name)
-    return found.float()
 
 
 def _contradicts(weight: Tensor, gain: str) -> bool:

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import torch
 from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
-from archc.checkpoints.manifest import build_manifest
+from archc.architecture.fingerprint import fingerprint
+from archc.checkpoints.manifest import build_manifest, knows_tensors
 from archc.errors import IncompleteError
-from archc.families import family
 from archc.faults.base import Fault
-from archc.spec.language import BranchFields
 from archc.validation.adequacy import Adequacy
 from archc.validation.arrangements import further_inputs, typical_of
-from archc.validation.blockwise import Blockwise, blockwise, probes_for_layers
+from archc.validation.blockwise import Blockwise
+from archc.validation.contradictions import (
+    contradicts_itself,
+    disagreement_of,
+    hold_steps_against_whole,
+    leave_padding_to_the_invariant,
+)
 from archc.validation.declared import ConfigResult, compare_config
 from archc.validation.diagnosis import Diagnosis
-from archc.validation.divergence import Divergence, first_divergence
+from archc.validation.divergence import Divergence
 from archc.validation.faulting import Judged, look_for_faults
 from archc.validation.gains import GainDoubt, doubtful_gains
-from archc.validation.invariants import Invariant, alone_in_padding, check_invariants
-from archc.validation.parity import BOUND, Baseline, FloorRun, ProbeResult, judge, measure
+from archc.validation.inside import look_inside
+from archc.validation.invariants import Invariant, check_invariants
+from archc.validation.parity import FloorRun, ProbeResult, judge, measure
 from archc.validation.plain import opener_of, plain_form
-from archc.validation.ports import Batching, GeneratedPort, Port, Traceable
+from archc.validation.ports import Batching, GeneratedPort, OpenPort, Port
 from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
@@ -111,7 +114,7 @@ def run_gate(
     step: Step,
     *,
     text: Path | None = None,
-    open_port: Callable[[Architecture, Path], Port] = GeneratedPort,
+    open_port: OpenPort = GeneratedPort,
     dtype: torch.dtype = torch.float32,
     catalogue: Sequence[Fault] = (),
 ) -> GateResult:
@@ -149,29 +152,12 @@ def run_gate(
     return result
 
 
-def fingerprint(compiled: Compiled) -> str:
-    """SHA-256 of what the spec declares: not of its layout, its comments, its source or its claims."""
-    spec = compiled.loaded.spec
-    header = {k: v for k, v in msgspec.to_builtins(spec.header).items() if k not in {"published", "source", "layers"}}
-    kinds = {kind: [_declared(branch) for branch in fields.branches] for kind, fields in spec.kinds.items()}
-    declared = json.dumps([header, kinds, spec.pattern], sort_keys=True)
-    return hashlib.sha256(declared.encode()).hexdigest()
-
-
-def _declared(branch: BranchFields) -> dict[str, object]:
-    around = {"norm": branch.norm, "position": branch.position, "residual": branch.residual}
-    sections = {**branch.parts, **around}.items()
-    return {"shared": branch.shared, "reads": branch.reads} | {
-        name: fields and msgspec.to_builtins(fields) for name, fields in sections
-    }
-
-
 def _run_probes(
     compiled: Compiled,
     folder: Path,
     tokens: Tokens | None,
     step: Step,
-    open_port: Callable[[Architecture, Path], Port],
+    open_port: OpenPort,
     catalogue: Sequence[Fault],
     result: GateResult,
 ) -> None:
@@ -198,7 +184,7 @@ def _run_probes(
     probes, unseen = _feasible(derived, reference, port, steps_differ=length_matters(architecture))
     result.blind += blind + unseen
     baselines, result.floor_runs = measure(reference, probes, step)
-    result.disagreement = _disagreement(reference, baselines)
+    result.disagreement = disagreement_of(reference, baselines)
     result.steps_against_whole = reference.steps_are_whole
     clock.lap("reference")
 
@@ -211,21 +197,19 @@ def _run_probes(
     result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
     result.blind += unasked
     _try_rearranged(compiled, folder, open_port, Judged(reference, port, baselines, logits), result, step)
-    if _contradicts_itself(architecture, result.disagreement):
-        _hold_steps_against_whole(reference, result, baselines, logits, step)
-    _leave_padding_to_the_invariant(reference, port, result, logits)
-    _look_inside(architecture, reference, port, result, step)
+    if contradicts_itself(architecture, result.disagreement):
+        hold_steps_against_whole(reference, result.probes, baselines, logits, step)
+        result.steps_against_whole = reference.steps_are_whole
+    result.blind += leave_padding_to_the_invariant(reference, port, result.probes, logits)
+    inside = look_inside(architecture, reference, port, result.probes, step)
+    result.divergence, result.divergence_note, result.blockwise = inside.divergence, inside.note, inside.blockwise
     if tokens is not None:
         step("loss on a text")
         result.text = text_loss(reference, port, tokens)
     clock.lap("port")
     if catalogue:
         judged = Judged(reference, port, baselines, logits, frozenset(one.field for one in blind))
-        found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.port_holds)
-        result.probes += found.probes
-        result.planned += len(found.probes)
-        result.blind += found.blind
-        result.observed, result.adequacy, result.diagnosis = found.observed, found.adequacy, found.diagnosis
+        _try_mistakes(compiled, folder, open_port, judged, catalogue, result, step)
         clock.lap("faults")
 
 
@@ -240,7 +224,7 @@ def probes_for(
 def _try_rearranged(
     compiled: Compiled,
     folder: Path,
-    open_port: Callable[[Architecture, Path], Port],
+    open_port: OpenPort,
     judged: Judged,
     result: GateResult,
     step: Step,
@@ -256,33 +240,21 @@ def _try_rearranged(
         result.blind += unasked
 
 
-def _hold_steps_against_whole(
-    reference: Reference, result: GateResult, baselines: list[Baseline], logits: Mapping[str, Tensor], step: Step
+def _try_mistakes(
+    compiled: Compiled,
+    folder: Path,
+    open_port: OpenPort,
+    judged: Judged,
+    catalogue: Sequence[Fault],
+    result: GateResult,
+    step: Step,
 ) -> None:
-    """Judges steps that leave the reference's own by its full pass, from which its own steps part."""
-    for index, one in enumerate(result.probes):
-        if one.probe.chunks is not None and not one.passed:
-            reference.steps_are_whole = result.steps_against_whole = True
-            [baseline], _ = measure(reference, [one.probe], step)
-            baselines[index] = baseline
-            result.probes[index] = judge(reference, baseline, logits[one.probe.name])
-
-
-def _leave_padding_to_the_invariant(
-    reference: Reference, port: Port, result: GateResult, logits: Mapping[str, Tensor]
-) -> None:
-    """Takes a padded batch out of the verdict where the reference contradicts its own rows, and the port does not."""
-    for one in list(result.probes):
-        failed = not one.probe.real.all() and not one.passed
-        if failed and alone_in_padding(reference, port, one, logits[one.probe.name]):
-            result.probes.remove(one)
-            why = "in it the reference contradicts what it computes for each row alone; the port does not"
-            result.blind.append(Blind(one.probe.name, why))
-
-
-def knows_tensors(architecture: Architecture) -> bool:
-    """Whether it is known where a checkpoint of this family holds what."""
-    return architecture.family is None or bool(family(architecture.family).rules)
+    """Adds which mistakes would have been seen, or what explains a port that fails."""
+    found = look_for_faults(compiled, folder, judged, open_port, catalogue, step, passed=result.port_holds)
+    result.probes += found.probes
+    result.planned += len(found.probes)
+    result.blind += found.blind
+    result.observed, result.adequacy, result.diagnosis = found.observed, found.adequacy, found.diagnosis
 
 
 def _feasible(
@@ -314,14 +286,6 @@ def _feasible(
     return found, blind
 
 
-def _contradicts_itself(architecture: Architecture, disagreement: float | None) -> bool:
-    """Whether the reference's cached run is another function than its full pass, and nothing declared says why.
-
-    Where frequencies depend on the length of the input so far, both may differ.
-    """
-    return disagreement is not None and disagreement > BOUND and not length_matters(architecture)
-
-
 def _require_all_read(architecture: Architecture, reference: Reference, folder: Path, found: ManifestResult) -> None:
     """Refuses a reference that leaves tensors out that the spec declares: it would be another, smaller model."""
     normal = build_manifest(architecture).normal
@@ -332,61 +296,6 @@ def _require_all_read(architecture: Architecture, reference: Reference, folder: 
             f"{folder} is no reference: its config.json has no place for {left[0]}{more}, which its weights hold",
             "its config.json must describe its own weights, with all their layers",
         )
-
-
-def _divergence(
-    reference: Reference, port: Port, probes: list[ProbeResult]
-) -> tuple[Divergence | None, str, Blockwise | None]:
-    """Where port and reference part, or why that is not known; neither where every probe holds.
-
-    Layers are judged alone where the port lets them be fed.
-    """
-    failed = [one for one in probes if not one.passed]
-    if not failed:
-        return None, "", None
-    whole = [one for one in failed if one.probe.chunks is None]
-    if not whole:
-        return None, "not traced: only the probe that decodes through the cache fails", None
-    shortest = min(whole, key=lambda one: one.probe.tokens)
-    found = blockwise(reference, port, shortest.probe, shortest.choices) if isinstance(port, Traceable) else None
-    if found is not None and found.first is not None:
-        return found.first, "", found
-    ours = port.points(shortest.probe)
-    if ours is None:
-        return Divergence(None, "logits", shortest.times_floor), "this port shows nothing but its logits", found
-    first = first_divergence(reference, ours, shortest)
-    return first, "" if first else "none at the traced points", found
-
-
-def _look_inside(architecture: Architecture, reference: Reference, port: Port, result: GateResult, step: Step) -> None:
-    """Adds where port and reference part and, in 16 bits, whether some layer alone does."""
-    step("first divergence")
-    result.divergence, result.divergence_note, result.blockwise = _divergence(reference, port, result.probes)
-    if result.blockwise is None and result.dtype is not torch.float32:
-        step("layers")
-        result.blockwise = _layer_by_layer(architecture, reference, port, result.probes)
-
-
-def _layer_by_layer(
-    architecture: Architecture, reference: Reference, port: Port, results: list[ProbeResult]
-) -> Blockwise | None:
-    """Each layer alone, in 16 bits, where logits hide small mistakes: the first probe that shows one, else the last."""
-    found: Blockwise | None = None
-    choices = {one.probe.name: one.choices for one in results}
-    for probe in probes_for_layers(architecture, [one.probe for one in results]):
-        found = blockwise(reference, port, probe, choices[probe.name]) if isinstance(port, Traceable) else None
-        if found is None or not found.passed:
-            return found
-    return found
-
-
-def _disagreement(reference: Reference, baselines: list[Baseline]) -> float | None:
-    """How far the reference's own cached run is from its own full pass, in floors; None without such a run."""
-    for baseline in baselines:
-        if baseline.probe.chunks is not None and not reference.steps_are_whole:
-            whole = reference.logits(replace(baseline.probe, chunks=None))
-            return judge(reference, baseline, whole).times_floor
-    return None
 
 
 class _Clock:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from safetensors import safe_open
+from torch import Tensor
+
 from archc.architecture.model import Architecture
 from archc.checkpoints.dequantise import Checkpoint, open_checkpoint
-from archc.checkpoints.manifest import build_manifest, pattern_of
+from archc.checkpoints.headers import StoredTensor
+from archc.checkpoints.manifest import build_manifest, knows_tensors, pattern_of
 from archc.errors import IncompleteError
-from archc.families import family
-from archc.validation.ports import GeneratedPort, Port
-
-OpenPort = Callable[[Architecture, Path], Port]
+from archc.validation.ports import GeneratedPort, OpenPort, Port
 
 
 def plain_form(architecture: Architecture, folder: Path) -> Checkpoint:
@@ -22,7 +23,7 @@ def plain_form(architecture: Architecture, folder: Path) -> Checkpoint:
 
 def _stored_transposed(architecture: Architecture) -> Callable[[str], bool]:
     """Whether a stored matrix is [in, out] in the family of an Architecture, by its name."""
-    if architecture.family is not None and not family(architecture.family).rules:
+    if not knows_tensors(architecture):
         return lambda _: False
     manifest = build_manifest(architecture)
     turned = {row.stored for row in manifest.table if row.transposed}
@@ -40,3 +41,10 @@ def opener_of(open_port: OpenPort, checkpoint: Checkpoint, plain: Path) -> OpenP
         return open_port(architecture, checkpoint.folder)
 
     return opened
+
+
+def read_tensor(tensor: StoredTensor) -> Tensor:
+    """One tensor of a checkpoint, in the type that it is stored in."""
+    with safe_open(tensor.file, framework="pt") as file:
+        found: Tensor = file.get_tensor(tensor.name)
+    return found

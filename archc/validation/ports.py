@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,10 @@ class Port(Protocol):
 
     def points(self, probe: Probe) -> dict[str, Tensor] | None:
         """Activations at the canonical points, or None for a port that cannot be traced."""
+
+
+OpenPort: TypeAlias = Callable[[Architecture, Path], Port]
+"""What makes a port of an Architecture with the weights in a folder."""
 
 
 @runtime_checkable

@@ -8,17 +8,16 @@ copy of the checkpoint through its own loader. Where it computes something else,
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
-from safetensors import safe_open
 from torch import Tensor
 
 from archc.architecture import Architecture, compile_text
 from archc.architecture.build import build
-from archc.checkpoints.headers import StoredTensor, read_checkpoint, read_config
+from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.checkpoints.manifest import Entry, build_manifest, stored_entries
 from archc.errors import ArchcError, IncompleteError
 from archc.importing.convert import import_spec
@@ -27,12 +26,11 @@ from archc.parts.base import Tensor as Parameter
 from archc.spec.language import BranchFields, Spec
 from archc.validation.invariants import Invariant, within_bound
 from archc.validation.parity import BOUND, ProbeResult, deviation, up_to_a_tie
-from archc.validation.ports import Port
+from archc.validation.plain import read_tensor
+from archc.validation.ports import OpenPort, Port
 from archc.validation.probes import Blind, mixers
 from archc.validation.reference import Reference
 from archc.validation.rewritten import Change, refusal, rewrite
-
-OpenPort = Callable[[Architecture, Path], Port]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +213,7 @@ def _experts_reversed(name: str, _spec: Spec, architecture: Architecture, folder
             return tensor
         count = experts[entry.fills[0]].shape[0]
         if entry.expert is not None:
-            return _read(stored[single[entry.row.stored, entry.fills, count - 1 - entry.expert]])
+            return read_tensor(stored[single[entry.row.stored, entry.fills, count - 1 - entry.expert]])
         axis = 1 if entry.row.transposed and not entry.row.flat and tensor.ndim == 2 else 0
         return _parted(tensor, axis, count).flip(axis).flatten(axis, axis + 1)
 
@@ -225,9 +223,3 @@ def _experts_reversed(name: str, _spec: Spec, architecture: Architecture, folder
 def _parted(tensor: Tensor, axis: int, count: int) -> Tensor:
     """A tensor with an axis taken apart into `count` equal pieces."""
     return tensor.reshape(*tensor.shape[:axis], count, -1, *tensor.shape[axis + 1 :])
-
-
-def _read(tensor: StoredTensor) -> Tensor:
-    with safe_open(tensor.file, framework="pt") as file:
-        found: Tensor = file.get_tensor(tensor.name)
-    return found

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from archc import __version__
 from archc.architecture import Compiled
+from archc.architecture.fingerprint import fingerprint
 from archc.checkpoints.headers import read_checkpoint
+from archc.checkpoints.manifest import knows_tensors
 from archc.errors import IncompleteError, UsageError
-from archc.validation.gate import fingerprint, knows_tensors, probes_for
+from archc.validation.gate import probes_for
 from archc.validation.probe_files import LOGITS, inputs_of
 from archc.validation.probes import SEED, Probe
 from archc.validation.reference import Reference

@@ -51,3 +51,12 @@ def test_a_mistake_is_seen(name: str, checkpoint: Checkpoint, measured: tuple[Re
 @pytest.mark.parametrize("name", names("RIGHT"))
 def test_what_is_right_passes(name: str, checkpoint: Checkpoint, measured: tuple[Reference, list[Baseline]]) -> None:
     assert all(result.passed for result in judged(name, checkpoint("llama-default"), measured))
+
+
+def test_the_shortest_wrong_port_fails(checkpoint: Checkpoint, measured: tuple[Reference, list[Baseline]]) -> None:
+    architecture = compile_text(BY_NAME["llama-default"].text()).architecture
+    port = open_python_port(f"{FILE.parents[1] / 'wrong_activation.py'}:load")(
+        architecture, checkpoint("llama-default")
+    )
+    reference, baselines = measured
+    assert not any(judge(reference, one, port.logits(one.probe)).passed for one in baselines)
