@@ -215,6 +215,8 @@ def _experts_reversed(name: str, _spec: Spec, architecture: Architecture, folder
         if entry.expert is not None:
             return read_tensor(stored[single[entry.row.stored, entry.fills, count - 1 - entry.expert]])
         axis = 1 if entry.row.transposed and not entry.row.flat and tensor.ndim == 2 else 0
+        if entry.row.unit_axis and axis == tensor.ndim - 2:  # where the axis of size 1 stands
+            axis += 1
         return _parted(tensor, axis, count).flip(axis).flatten(axis, axis + 1)
 
     return _Rearranged(name, architecture, {}, change)
