@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from archc.cli.options import AnyFunction
 from archc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class ChosenPort:
         return GeneratedPort if self.trace is None else open_trace_port(self.trace)
 
 
-def port_options(function: AnyFunction) -> AnyFunction:
+def port_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--port`, `--port-command` with `--port-timeout`, and `--trace`, passed together as `port`."""
 
     @functools.wraps(function)
@@ -73,6 +72,7 @@ def port_options(function: AnyFunction) -> AnyFunction:
             raise UsageError("--port-timeout is for a port that is a command", "add --port-command, or leave it out")
         return function(port=ChosenPort(place, port_command, trace, port_timeout or TIMEOUT), **others)
 
+    command: Callable[..., Any] = bundled
     for option in (
         click.option("--trace", metavar="FILE", help="A recording of the port: logits and perhaps activations."),
         click.option(
@@ -84,5 +84,5 @@ def port_options(function: AnyFunction) -> AnyFunction:
         click.option("--port-command", metavar="CMD", help="A port in any language: 'CMD {weights} {probes} {out}'."),
         click.option("--port", "place", metavar="PLACE", help="package.module:name or file.py:name; its code is run."),
     ):
-        bundled = option(bundled)
-    return bundled  # type: ignore[return-value]
+        command = option(command)
+    return command

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archc.cli.options import AnyFunction, json_option
+from archc.cli.options import json_option
 from archc.cli.output import emit_json, emit_sarif, require_json_target
 from archc.errors import ArchcError
 
@@ -86,7 +86,7 @@ class Reports:
         write_stamped(stamped_xml(body), Path(str(self.junit)), force=self.force)
 
 
-def report_options(function: AnyFunction) -> AnyFunction:
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--strict`, `--junit`, `--sarif`, `--certificate`, `--json` and `--force`, passed together as `reports`."""
 
     @functools.wraps(function)
@@ -102,15 +102,15 @@ def report_options(function: AnyFunction) -> AnyFunction:
     ) -> Any:
         return function(reports=Reports(json_target, junit, sarif, certificate, force, strict), **others)
 
-    bundled = json_option(bundled)
+    command: Callable[..., Any] = json_option(bundled)
     for option in (
         click.option("--certificate", metavar="FILE", help="Write a certificate: hashes, versions, figures."),
         click.option("--sarif", metavar="FILE", help="Write findings as SARIF, each at its line of the spec."),
         click.option("--junit", metavar="FILE", help="Write JUnit XML: a case for everything that was asked."),
         click.option("--strict", is_flag=True, help="Exit 1 also where a mistake would go unseen."),
     ):
-        bundled = option(bundled)
-    return bundled  # type: ignore[return-value]
+        command = option(command)
+    return command
 
 
 def hash_checkpoint(folder: Path) -> list[FileHash]:

@@ -39,6 +39,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _PRECISION = 1e-7
 _DIGITS = 7
 _NEARER = 0.5
+"""An explanation comes this much nearer to the port than the right model, or noise alone could be explained."""
 _ALIKE = 3.0
 """Two noises whose root mean squares differ by no more than this factor are alike."""
 

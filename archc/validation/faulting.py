@@ -135,7 +135,7 @@ def _workshop(architecture: Architecture, folder: Path, judged: Judged) -> Works
 
 def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
     """Why there is no rescaled checkpoint for a port; None where there is."""
-    if not getattr(port, "reloads", True):
+    if not port.reloads:
         return "this port cannot load another checkpoint"
     if architecture.family is None or not knows_tensors(architecture):
         return "where the family stores its tensors is not known"
@@ -177,11 +177,9 @@ def _try_survivors(bench: Bench, compiled: Compiled, found: Faulting, adequacy: 
 def _diagnosis(judged: Judged, workshop: Workshop, mutants: Sequence[Mutant], step: Callable[[str], None]) -> Diagnosis:
     """What explains a port that failed; where the spec itself is not the reference's, what explains the reference."""
     step("diagnosis")
-    declared = workshop.make()
-    assert isinstance(declared, GeneratedPort)
     reference, baselines = judged.reference, judged.baselines
     theirs = Side({one.probe.name: one.logits for one in baselines}, reference.points)
-    spec = Side({one.probe.name: declared.logits(one.probe) for one in baselines}, declared.points)
+    spec = Side({one.probe.name: workshop.right(one.probe) for one in baselines}, workshop.correct.points)
     if not all(judge(reference, one, spec.logits[one.probe.name]).passed for one in baselines):
         return replace(diagnose(Case(reference, baselines, theirs, spec), workshop, mutants, step), of="reference")
     port = Side(judged.logits, judged.port.points)

@@ -121,7 +121,8 @@ class GeneratedPort:
 
     def _call(self, *inputs: Any) -> Tensor:
         with torch.no_grad():
-            return self.model(*inputs)  # type: ignore[no-any-return]
+            logits: Tensor = self.model(*inputs)
+        return logits
 
     def points(self, probe: Probe) -> dict[str, Tensor]:
         """Activations at the canonical points."""

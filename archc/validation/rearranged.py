@@ -76,7 +76,7 @@ def _rearrangements(spec: Spec, folder: Path, port: Port) -> Iterator[_Rearrange
         if not applies:
             continue
         try:
-            if not getattr(port, "reloads", True):
+            if not port.reloads:
                 raise _CannotError("this port cannot load another checkpoint")
             if why := refusal(folder):
                 raise _CannotError(why)

@@ -64,19 +64,20 @@ class Workshop:
 
     def __init__(self, architecture: Architecture, correct: GeneratedPort) -> None:
         self.clean = Faulty(architecture)
+        self.correct = correct
         self._weights: Mapping[str, Tensor] = correct.model.state_dict()
         self._source = generate(_nameless(architecture))
-        self._correct: dict[torch.dtype | None, GeneratedPort] = {None: correct}
+        self._in_type: dict[torch.dtype | None, GeneratedPort] = {None: correct}
         self._right: dict[tuple[str, torch.dtype | None], Tensor] = {}
 
     def right(self, probe: Probe, dtype: torch.dtype | None = None) -> Tensor:
         """Logits of the correct port on a probe, in another type if asked for; each is worked out once."""
-        if dtype not in self._correct:
+        if dtype not in self._in_type:
             port = self.make(dtype=dtype)
             assert isinstance(port, GeneratedPort)
-            self._correct[dtype] = port
+            self._in_type[dtype] = port
         if (probe.name, dtype) not in self._right:
-            self._right[probe.name, dtype] = self._correct[dtype].logits(probe)
+            self._right[probe.name, dtype] = self._in_type[dtype].logits(probe)
         return self._right[probe.name, dtype]
 
     def make(self, *mutants: Mutant, dtype: torch.dtype | None = None) -> GeneratedPort | Unmade:
