@@ -33,6 +33,7 @@ def size_constants(architecture: Architecture) -> Iterator[Constant]:
     yield Constant("VOCAB_SIZE", literal(architecture.vocab_size))
     yield Constant("WIDTH", literal(architecture.hidden_size), "channels of the residual stream")
     yield Constant("LAYERS", literal(len(architecture.layers)))
+    yield Constant("BLOCKS", "8", "of a matrix, which one row goes through side by side")
     if architecture.embedding.positions:
         yield Constant("CONTEXT", literal(architecture.context), "positions that have a learned row")
 

@@ -121,7 +121,7 @@ class HeadView:
         if not self.part.tied:
             return "self.head", [stream]
         rows = "self.embedding.weight" + ("[:SCORED_TOKENS]" if self.part.unscored else "")
-        return "F.linear", [stream, rows, *(['self.head["bias"]'] if self.part.bias else [])]
+        return "linear", [stream, rows, *(['self.head["bias"]'] if self.part.bias else [])]
 
     @property
     def _steps(self) -> Iterator[str]:

@@ -152,5 +152,5 @@ class ExpertsView(FfnView[Experts]):
 
     def _projection(self, source: str, name: str) -> str:
         if self.part.bias == "experts":
-            return f"F.linear({source}, self.{name}[expert], self.{name}_bias[expert])"
+            return f"linear({source}, self.{name}[expert], self.{name}_bias[expert])"
         return f"{source} @ self.{name}[expert].T"
