@@ -151,6 +151,5 @@ class ExpertsView(FfnView[Experts]):
         )
 
     def _projection(self, source: str, name: str) -> str:
-        if self.part.bias == "experts":
-            return f"linear({source}, self.{name}[expert], self.{name}_bias[expert])"
-        return f"{source} @ self.{name}[expert].T"
+        bias = f", self.{name}_bias[expert]" if self.part.bias == "experts" else ""
+        return f"linear({source}, self.{name}[expert]{bias})"

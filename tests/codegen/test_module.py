@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 
 from archc.architecture import compile_spec
 from archc.codegen import generate
@@ -380,6 +381,37 @@ def test_a_design_without_a_family_round_trips(tmp_path: Path, name: str) -> Non
         module.Model.from_pretrained(tmp_path)
 
 
+# ---------------------------------------------------------------- linear layers
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("outputs", [8, 40, 211])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 1), (2, 5), (0, 4), (1,), (4,), ()])
+def test_every_route_of_a_linear_layer_is_the_product(
+    cases: Cases, shape: tuple[int, ...], outputs: int, bias: bool, dtype: torch.dtype
+) -> None:
+    """Rows that go through in blocks, through oneDNN, or as torch has it; 211 outputs fall in no blocks."""
+    linear = cases("llama-default").module.linear
+    random = torch.Generator().manual_seed(0)
+    x, weight = torch.randn((*shape, 24), generator=random), torch.randn((outputs, 24), generator=random)
+    offset = torch.randn(outputs, generator=random) if bias else None
+    exact = (weight.double() @ x.double()[..., None])[..., 0] + (0 if offset is None else offset.double())
+    given = [None if tensor is None else tensor.to(dtype) for tensor in (x, weight, offset)]
+    with torch.no_grad():
+        found = linear(*given)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.double(), exact, atol=0.2 if dtype == torch.bfloat16 else 1e-5, rtol=0.02)
+
+
+def test_a_linear_layer_trains_on_a_single_row(cases: Cases) -> None:
+    linear = cases("llama-default").module.linear
+    weight = torch.ones(8, 3, requires_grad=True)
+    linear(torch.tensor([[1.0, 2.0, 3.0]]), weight).sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [[1.0, 2.0, 3.0]] * 8
+
+
 # ---------------------------------------------------------------- the file itself
 
 
@@ -390,6 +422,31 @@ def test_compiles_as_one_graph(cases: Cases, name: str) -> None:
     compiled: Any = torch.compile(model, backend="eager", fullgraph=True)
     with torch.no_grad():
         assert torch.equal(compiled(ids), model(ids))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama-dynamic", "llama-longrope", "mistral-window", "gemma3_text"])
+def test_decodes_in_one_graph_however_long_the_sequence(cases: Cases, name: str) -> None:
+    """One graph for prompts, one for a token: not another at any length, nor past a window or a scaling's context."""
+    # No size of the model is 13: sizes that happen to be equal would be taken for the same.
+    case, prompt = cases(name), random_ids(1, 13)
+    model, expected = case.port(), case.port().generate(prompt, 60)
+    torch.compiler.reset()
+    counter = CompileCounter()
+    model.hidden = torch.compile(model.hidden, backend=counter, fullgraph=True, dynamic=True)
+    with torch.inference_mode():
+        assert torch.equal(model.generate(prompt.clone(), 60), expected)
+        model.generate(random_ids(1, 17).clone(), 20)
+    assert counter.frame_count <= 2
+
+
+def test_a_length_kept_as_a_constant_would_compile_anew() -> None:
+    """What the count above is worth: a function of a constant length is compiled for every one."""
+    torch.compiler.reset()
+    counter = CompileCounter()
+    function = torch.compile(lambda x: x * x.shape[0], backend=counter, fullgraph=True, dynamic=False)
+    for length in range(3, 8):
+        function(torch.ones(length))
+    assert counter.frame_count > 2
 
 
 def test_the_file_is_a_command(cases: Cases, tmp_path: Path) -> None:
