@@ -36,7 +36,7 @@ class Results:
         """Where the document of a job is kept: its log is beside it."""
         readable = re.sub(r"[^A-Za-z0-9._=]+", "-", name)[-_LONGEST:].strip("-.")
         digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-        return self.folder / f"{readable}-{digest}.json"
+        return self.folder / f"{readable}-{digest}.json".lstrip("-")
 
     def prepare(self) -> None:
         """Make the folder. Raises UsageError where something else is in its place."""

@@ -30,7 +30,7 @@ def sweep_document(records: Sequence[Record]) -> dict[str, object]:
     counts = Counter(record.header.outcome for record in records)
     return {
         "passed": counts["pass"] == len(records),
-        "jobs": {"total": len(records), **{outcome: counts[outcome] for outcome in _WORDS}},
+        "jobs": {"total": len(records), **{str(outcome): counts[outcome] for outcome in _WORDS}},
         "seconds": round(sum(record.header.seconds for record in records), 3),
         "results": [_result(record) for record in records],
     }

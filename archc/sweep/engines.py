@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
 from typing import Any, Final
 
 from archc.errors import IncompleteError
 from archc.sweep.job import Job, failed_job, run_job
-from archc.sweep.process import Processes
 from archc.sweep.record import Record
 
 _CLEANING: Final = 10.0
 """Seconds that Ray's jobs have to end in when the sweep is interrupted."""
+_KNOCKING: Final = 20.0
+"""Seconds that a cluster has to answer in."""
 
 
 def cores() -> int:
@@ -27,16 +30,16 @@ def run_locally(jobs: Sequence[Job], at_once: int) -> Generator[tuple[Record, by
 
     Closing the iterator ends the jobs that run.
     """
-    processes = Processes()
+    stop = Event()
     with ThreadPoolExecutor(at_once) as pool:  # each thread waits for a process
-        futures = {pool.submit(run_job, job, processes): job for job in jobs}
+        futures = {pool.submit(run_job, job, stop): job for job in jobs}
         try:
             for future in as_completed(futures):
                 error = future.exception()
                 yield failed_job(futures[future], str(error)) if isinstance(error, OSError) else future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            processes.end()
+            stop.set()
 
 
 def run_on_ray(jobs: Sequence[Job], address: str | None) -> Generator[tuple[Record, bytes]]:
@@ -72,14 +75,24 @@ def run_on_ray(jobs: Sequence[Job], address: str | None) -> Generator[tuple[Reco
 
 def _connect(ray: Any, address: str | None, threads: int) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = address or os.environ.get("RAY_ADDRESS")
     try:
-        if address or os.environ.get("RAY_ADDRESS"):
-            ray.init(address=address, **quiet)
+        if address:
+            _knock(address)
+            ray.init(address, **quiet)
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             ray.init("local", num_cpus=max(cores(), threads), include_dashboard=False, **quiet)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+    except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         said = str(error).strip().splitlines()
         raise IncompleteError(
             f"cannot reach Ray: {said[0] if said else type(error).__name__}", "check --ray-address"
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody answers at HOST:PORT: Ray itself would try for a quarter of an hour."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdecimal():
+        with socket.create_connection((host, int(port)), timeout=_KNOCKING):
+            pass

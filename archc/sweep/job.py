@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 from archc.sweep.fingerprint import versions
-from archc.sweep.process import Ending, Processes
+from archc.sweep.process import Ending, run_process
 from archc.sweep.record import Header, Record, outcome_of
 
 _MOST_LOG_BYTES: Final = 2**20
@@ -38,14 +39,19 @@ class Job:
     timeout: float | None
 
 
-def run_job(job: Job, processes: Processes | None = None) -> tuple[Record, bytes]:
-    """Run a job; what came of it, and what it said. Its temporary files go with it, however it ends."""
+def run_job(job: Job, stop: Event | None = None) -> tuple[Record, bytes]:
+    """Run a job; what came of it, and what it said. Its temporary files go with it, however it ends.
+
+    When `stop` is set it is ended.
+    """
     with tempfile.TemporaryDirectory(prefix="archc-sweep-", ignore_cleanup_errors=True) as scratch:
         out, log = Path(scratch, "result.json"), Path(scratch, "log")
         command = [sys.executable, "-m", "archc", "validate", f"--json={out}", *job.words]
         environment = {**os.environ, "OMP_NUM_THREADS": str(job.threads), "TMPDIR": scratch}
         with log.open("wb") as said:
-            ending = (processes or Processes()).run(command, said, job.folder, environment, job.timeout)
+            ending = run_process(
+                command, said, folder=job.folder, environment=environment, timeout=job.timeout, stop=stop
+            )
         document, told = _document(out), _tail(log)
     return Record(_header(job, ending, document, told), document), told
 
@@ -56,7 +62,7 @@ def failed_job(job: Job, reason: str) -> tuple[Record, bytes]:
 
 
 def _header(job: Job, ending: Ending | None, document: Mapping[str, Any] | None, told: bytes, lost: str = "") -> Header:
-    code, reason = (3, lost) if ending is None else _outcome(ending, document, told.decode(errors="replace"))
+    code, reason = (3, lost) if ending is None else _outcome(job, ending, document, told.decode(errors="replace"))
     return Header(
         name=job.name,
         fingerprint=job.fingerprint,
@@ -72,10 +78,10 @@ def _header(job: Job, ending: Ending | None, document: Mapping[str, Any] | None,
     )
 
 
-def _outcome(ending: Ending, document: Mapping[str, Any] | None, told: str) -> tuple[int, str]:
+def _outcome(job: Job, ending: Ending, document: Mapping[str, Any] | None, told: str) -> tuple[int, str]:
     """The exit code of a job, and why it has no verdict, where it has none."""
     if ending.timed_out:
-        return 3, f"took longer than {ending.seconds:.0f} seconds; give it more with --timeout"
+        return 3, f"took longer than {job.timeout:g} seconds; give it more with --timeout"
     if ending.code < 0:
         return 3, _killed(-ending.code)
     if ending.code in {0, 1} and document is not None:
@@ -83,7 +89,7 @@ def _outcome(ending: Ending, document: Mapping[str, Any] | None, told: str) -> t
     said = [line for line in told.splitlines() if line.strip()]
     spoken = [line.removeprefix(_SPOKEN) for line in said if line.startswith(_SPOKEN) and "  | " not in line]
     if ending.code == 1 and not spoken:  # errors of the spec
-        return 1, next(iter(said), "ended with exit code 1")
+        return 1, next((line for line in said if "error[" in line), "ended with exit code 1")
     reason = spoken[-1] if spoken else said[-1] if said else "said nothing"
     return (ending.code if ending.code in {2, 3} else 3), reason
 

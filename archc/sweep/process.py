@@ -1,4 +1,4 @@
-"""One process: how it ended, how long it took, and how much memory. It can be ended with all that it started."""
+"""One process: how it ended, how long it took, and how much memory. It is ended with all that it started."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import IO, Final
 
 _GRACE: Final = 5.0
 """Seconds that a process has to clean up after itself when it is told to end."""
+_LOOK: Final = 0.1
+"""Seconds between two looks at a process. Waiting for it would not be left when Ray cancels a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The exit code (below zero: the number of the signal that ended it), seconds, and the peak of memory in bytes."""
+    """The exit code (below zero: the number of the signal that ended it), seconds, and the peak of memory in bytes.
+
+    The peak is that of the process or of one that it waited for, whichever is more.
+    """
 
     code: int
     timed_out: bool
@@ -28,84 +33,57 @@ class Ending:
     peak_memory_bytes: int
 
 
-class Processes:
-    """The processes that run now, so that all can be ended; and from then on, none begins."""
+def run_process(
+    words: Sequence[str],
+    said: IO[bytes],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float | None = None,
+    stop: Event | None = None,
+) -> Ending:
+    """Run a command in `folder`, without input; what it says on either stream goes to `said`.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[_Process] = set()
-        self._ended = False
+    It is ended after `timeout` seconds, when `stop` is set, and when this is interrupted: told to end, and killed if
+    that does not help. Nothing of its group is left behind.
+    """
+    begun, told, timed_out = time.monotonic(), None, False
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        while True:
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            now = time.monotonic()
+            if ended:
+                break
+            if told is None and timeout is not None and now - begun >= timeout:
+                timed_out = True
+            if told is None and (timed_out or (stop is not None and stop.is_set())):
+                _signal(process, signal.SIGTERM)
+                told = now
+            elif told is not None and now - told >= _GRACE:
+                _signal(process, signal.SIGKILL)
+            time.sleep(_LOOK)
+    except BaseException:
+        _signal(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+        raise
+    finally:
+        _signal(process, signal.SIGKILL)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Ending(process.returncode, timed_out, now - begun, peak)
 
-    def run(
-        self, words: Sequence[str], said: IO[bytes], folder: Path, environment: Mapping[str, str], timeout: float | None
-    ) -> Ending:
-        """Run a command in `folder`, without input; what it says on either stream goes to `said`.
 
-        After `timeout` seconds it is ended, and so it is when this is interrupted.
-        """
-        begun = time.monotonic()
-        process = _Process(words, said, folder, environment)
-        with self._lock:
-            self._running.add(process)
-            if self._ended:
-                process.end()
-        late = threading.Timer(timeout or 0, process.end)
-        if timeout is not None:
-            late.start()
-        try:
-            code, peak = process.wait()
-        finally:
-            late.cancel()
-            with self._lock:
-                self._running.discard(process)
-        seconds = time.monotonic() - begun
-        return Ending(code, timeout is not None and seconds >= timeout, seconds, peak)
-
-    def end(self) -> None:
-        """Tell every process to end; each that has not after a few seconds is killed."""
-        with self._lock:
-            self._ended = True
-            for process in self._running:
-                process.end()
-
-
-class _Process:
-    """A process that leads a group of its own."""
-
-    def __init__(self, words: Sequence[str], said: IO[bytes], folder: Path, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-        self._kill = threading.Timer(_GRACE, self._signal, [signal.SIGKILL])
-        self._kill.daemon = True
-        self._told = threading.Lock()
-
-    def wait(self) -> tuple[int, int]:
-        """The exit code, and the peak of memory in bytes, of it or of one that it waited for, whichever is more."""
-        try:
-            _, status, usage = os.wait4(self._process.pid, 0)
-        except BaseException:
-            self.end()
-            self._process.wait()
-            raise
-        finally:
-            self._kill.cancel()
-            self._signal(signal.SIGKILL)  # what it left behind
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        return self._process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-    def end(self) -> None:
-        """Tell it to end, and kill it if that does not help."""
-        if self._told.acquire(blocking=False):
-            self._signal(signal.SIGTERM)
-            self._kill.start()
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    """To the process and all in its group, whether or not it still runs itself."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
