@@ -219,9 +219,9 @@ def _targets(sources: Sequence[str]) -> list[Target]:
 
 def _wanted(targets: Sequence[Target], passed: tuple[str, ...], how: _How) -> list[Job]:
     """The jobs of this machine. All are read first, so that a wrong line is found before any job runs."""
-    from archc.sweep import targets as listed
     from archc.sweep.fingerprint import fingerprint, versions
     from archc.sweep.job import Job
+    from archc.sweep.targets import shard
 
     read: dict[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {}
     for target in targets:
@@ -237,7 +237,7 @@ def _wanted(targets: Sequence[Target], passed: tuple[str, ...], how: _How) -> li
             threads,
             how.timeout,
         )
-        for name, (words, options) in listed.shard(list(read.items()), *how.shard)
+        for name, (words, options) in shard(list(read.items()), *how.shard)
     ]
 
 
