@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -76,6 +77,7 @@ def run_on_ray(jobs: Sequence[Job], address: str | None) -> Generator[tuple[Reco
 def _connect(ray: Any, address: str | None, threads: int) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = address or os.environ.get("RAY_ADDRESS")
+    ended = signal.getsignal(signal.SIGTERM)  # Ray's own handler aborts the program
     try:
         if address:
             _knock(address)
@@ -88,6 +90,8 @@ def _connect(ray: Any, address: str | None, threads: int) -> None:
         raise IncompleteError(
             f"cannot reach Ray: {said[0] if said else type(error).__name__}", "check --ray-address"
         ) from error
+    finally:
+        signal.signal(signal.SIGTERM, ended)
 
 
 def _knock(address: str) -> None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -24,9 +23,13 @@ from archc.sweep.job import Job
 from archc.sweep.record import Header, Record, outcome_of
 from tests.cli.runner import archc
 from tests.render.documents import failing, passing
+from tests.render.test_junit import parsed
 from tests.test_imports import RUN_ARCHC, run_watched
 from tests.tiny import TINY
 
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'archc[ray]'"
+)
 KILLED = "import os, signal\n\ndef load(weights, dtype):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
 HANGING = (
     "import os, pathlib, time\n\ndef load(weights, dtype):\n"
@@ -199,7 +202,7 @@ def test_summaries(here: Path, runs: Runs) -> None:
     assert summary["jobs"] == {"total": 3, "pass": 1, "findings": 1, "incomplete": 1}
     assert [one["said"] for one in summary["results"]] == [None, said, "out of memory"]
     assert summary["results"][0]["worst_times_floor"] == 0.85
-    cases = list(ElementTree.fromstring(Path("summary.xml").read_text()).iter("testcase"))
+    cases = list(parsed(Path("summary.xml").read_text()).iter("testcase"))
     assert [[child.tag for child in case] for case in cases] == [["system-out"], ["failure"], ["error"]]
     assert archc("sweep", "all", "-o", "results", "--json").json["jobs"] == summary["jobs"]
 
@@ -276,6 +279,22 @@ def test_what_is_done_is_kept_when_a_sweep_is_interrupted(
     assert runs.again() == ["all/b", "all/c"]
 
 
+def test_a_job_that_cannot_be_started_is_not_complete(here: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "ab":
+        checkpoint(f"all/{name}")
+
+    def refuse_a(job: Job, stop: Event) -> tuple[Record, bytes]:
+        if job.name == "all/a":
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return runs.run(job)
+
+    monkeypatch.setattr("archc.sweep.engines.run_job", refuse_a)
+    done = archc("sweep", "all", "-o", "results", "--json")
+    assert done.code == 3
+    assert [one["outcome"] for one in done.json["results"]] == ["incomplete", "pass"]
+    assert "Resource temporarily unavailable" in done.json["results"][0]["said"]
+
+
 @pytest.mark.parametrize(
     ("outside", "options", "threads"),
     [
@@ -330,6 +349,11 @@ def result(folder: str, name: str) -> dict[str, Any]:
     return found
 
 
+def own_ray() -> dict[str, str]:
+    """The environment of a Ray that is reached by nobody else, with a token that it does not keep."""
+    return {**os.environ, "RAY_ADDRESS": "", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
 @pytest.mark.slow
 def test_every_way_that_a_job_can_end(here: Path) -> None:
     TINY[0].save(Path("good"))
@@ -372,18 +396,23 @@ def test_a_job_that_takes_too_long_is_ended(here: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_sweep_leaves_no_process(here: Path) -> None:
+@pytest.mark.parametrize(
+    ("engine", "number"), [("local", signal.SIGINT), pytest.param("ray", signal.SIGTERM, marks=needs_ray)]
+)
+def test_an_interrupted_sweep_leaves_no_process(here: Path, engine: str, number: int) -> None:
     checkpoint("damaged")
     Path("hanging.py").write_text(HANGING)
     Path("list").write_text("damaged\ntiny --port hanging.py:load\n")
-    command = [sys.executable, "-m", "archc", "sweep", "list", "-o", "results"]
-    sweep = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not (Path("pid").exists() and Path("pid").read_text().endswith("\n")):
+    command = [sys.executable, "-m", "archc", "sweep", "list", "-o", "results", "--engine", engine]
+    sweep = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own_ray())
+    deadline = time.monotonic() + 240
+    while not list(Path("results").glob("*.json")) or not (
+        Path("pid").exists() and Path("pid").read_text().endswith("\n")
+    ):
         assert sweep.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    sweep.send_signal(signal.SIGINT)
+    sweep.send_signal(number)
     _, said = sweep.communicate(timeout=60)
     assert sweep.returncode == 3
     assert "1 of 2 jobs are done and kept in results" in said
@@ -400,18 +429,17 @@ def test_only_jobs_load_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'archc[ray]'")
+@needs_ray
 def test_ray_runs_the_same_jobs(here: Path) -> None:
     TINY[0].save(Path("good"))
     checkpoint("damaged", Path("good/config.json").read_text())
     Path("killed.py").write_text(KILLED)
     Path("list").write_text("good\ndamaged\ngood --port killed.py:load\n")
     command = [sys.executable, "-m", "archc", "sweep", "list", "-o", "results", "--engine", "ray", "--json"]
-    environment = {**os.environ, "RAY_ADDRESS": "", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # else Ray keeps one
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=own_ray(), check=False, timeout=300)
     assert done.returncode == 3, done.stderr
     outcomes = {one["name"]: one["outcome"] for one in json.loads(done.stdout)["results"]}
     assert outcomes == {"good": "pass", "damaged": "incomplete", "good --port killed.py:load": "incomplete"}
     assert result("results", "good")["passed"]
-    again = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    again = subprocess.run(command, capture_output=True, text=True, env=own_ray(), check=False, timeout=300)
     assert "1 of 3 jobs have a verdict already" in again.stderr
