@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
     "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
     "validate": ("archc.cli.validate", "Prove a port against the reference."),
+    "sweep": ("archc.cli.sweep", "The gate over many checkpoints, here or on a cluster."),
     "faults": ("archc.cli.faults", "What each mistake would cost, and whether the gate sees it."),
     "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
     "trace": ("archc.cli.trace", "Record what the reference computes, for ports elsewhere."),

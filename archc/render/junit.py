@@ -6,10 +6,10 @@ What is not seen is skipped; with `strict`, as the exit code says, it fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from xml.etree import ElementTree
 
 from archc.errors import ArchcError
@@ -26,10 +26,14 @@ from archc.render.findings import (
     tensor_differences,
     untried,
 )
+from archc.render.sweep import remark
 from archc.render.units import figure
 from archc.spec.diagnostics import Level, SpecError, printable
+from archc.sweep.record import Record
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
+
+_SWEPT: Final[Mapping[str, Outcome]] = {"pass": "passed", "findings": "failure", "incomplete": "error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,18 @@ def error_junit(target: str, error: ArchcError) -> str:
             for one in wrong
         ],
     )
+
+
+def sweep_junit(records: Sequence[Record]) -> str:
+    """A sweep: a case for every job, and an error for one that is not complete."""
+    cases = [Case("jobs", one.header.name, _SWEPT[one.header.outcome], *_swept(one)) for one in records]
+    return _suite("sweep", cases, sum(case.seconds for case in cases), command="archc")
+
+
+def _swept(record: Record) -> tuple[str, tuple[str, ...], float]:
+    strict = record.header.outcome == "findings" and bool((record.document or {}).get("passed"))
+    lines = summary(record.document, strict=strict) if record.document else [record.header.reason]
+    return remark(record), tuple(lines), record.header.seconds
 
 
 def _stages(seconds: dict[str, float]) -> Iterator[Case]:
@@ -197,6 +213,7 @@ def _suite(
     seconds: float = 0.0,
     properties: dict[str, str] | None = None,
     told: list[str] | None = None,
+    command: str = "archc validate",
 ) -> str:
     counts = {
         "tests": str(len(cases)),
@@ -210,7 +227,7 @@ def _suite(
         suites,
         "testsuite",
         {
-            "name": printable(f"archc validate {name}"),
+            "name": printable(f"{command} {name}"),
             **counts,
             "skipped": skipped,
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
