@@ -12,8 +12,9 @@ from typing import Self
 from msgspec.structs import replace
 
 from archc.codegen.by_kind import chosen
+from archc.codegen.caching import ALL
 from archc.codegen.constants import Constant, with_names
-from archc.codegen.naming import Names, Variant, fitted, literal, variants
+from archc.codegen.naming import LINE, Names, Variant, fitted, literal, variants
 from archc.codegen.rotation import RopeView, without_table
 from archc.parts.attention import Attention
 from archc.parts.attention_sections import QueryScaleFields
@@ -118,11 +119,22 @@ def _given(indent: int, head: str, group: Variant[tuple[str, ...]], tail: str = 
 
 
 def _fitted_call(indent: int, head: str, value: str, tail: str = "") -> str:
-    """A name, or the call of a function whose arguments are no calls, behind the head of its line."""
+    """A name, or the call of a function, behind the head of its line; its first argument alone may be a call."""
     function, _, arguments = value.partition("(")
     if not arguments:
         return f"{head}{value}{tail}"
-    return fitted(indent, f"{head}{function}", arguments.removesuffix(")").split(", "), tail)
+    first, *others = _arguments(arguments.removesuffix(")"))
+    line = fitted(indent, f"{head}{function}", (first, *others), tail)
+    if max(map(len, line.split("\n"))) > LINE:
+        first = _fitted_call(indent + 4, "", first, ",").removesuffix(",")
+        return fitted(indent, f"{head}{function}", (first, *others), tail)
+    return line
+
+
+def _arguments(text: str) -> list[str]:
+    """The arguments of a call, of which the first alone may be a call."""
+    first, behind, others = text.rpartition("), ")
+    return [f"{first})", *others.split(", ")] if behind else text.split(", ")
 
 
 _SOME_GROWTH = QueryScaleFields(form="steps", strength=1.0, length=1)
@@ -185,8 +197,14 @@ class Sight:
     def visible(self, c: Names) -> str:
         """Which of the keys so far a query sees, as an expression."""
         if self.window is not None:
-            return f"visible_BTS.triu(past - {c.WINDOW} + 1)"
+            return f"within_window(visible_BTS, {c.WINDOW})"
         return "visible_BTS" if self.chunk is None else f"within_chunk(visible_BTS, {c.CHUNK}, attention_mask)"
+
+    def kept(self, c: Names) -> str:
+        """How many positions a layer keeps for its queries, as an expression."""
+        if self.window is not None:
+            return c.WINDOW
+        return ALL if self.chunk is None else c.CHUNK
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +250,7 @@ class ModelInputs:
             for kind in v.kinds
         }
         alibi = {
-            kind: f"alibi_bias({self.heads[kind][0]}, {c.ALIBI_MAX_BIAS}, visible_BTS)"
+            kind: self._as_cached(kind, f"alibi_bias({self.heads[kind][0]}, {c.ALIBI_MAX_BIAS}, visible_BTS)")
             for v, c in self.slopes
             for kind in v.kinds
         }
@@ -243,6 +261,16 @@ class ModelInputs:
             self._input("visible_BTS", "Tensor", seen),
         )
         return tuple(one for one in found if any(one.values.values()))
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """How many positions layers of a kind keep for their queries, as expressions."""
+        return {kind: v.value.kept(c) for v, c in self.sights for kind in v.kinds}
+
+    def _as_cached(self, kind: str, columns: str) -> str:
+        """What stands for columns of all places, where layers of a kind keep some of them."""
+        kept = self.kept[kind]
+        return columns if kept == ALL else f"as_remembered({columns}, {kept})"
 
     def _input(self, name: str, annotation: str, values: Mapping[str, str], reason: str = "") -> Input:
         return Input(name, annotation, {kind: values.get(kind) for kind in self.kinds}, reason)
@@ -258,6 +286,11 @@ class ModelInputs:
     def uneven(self) -> bool:
         """Whether scores of some number of heads fall with distance that is no power of two."""
         return any(heads & (heads - 1) for _, heads in self.heads.values())
+
+    @property
+    def windowed(self) -> bool:
+        """Whether some queries see a number of positions alone."""
+        return any(sight.value.window is not None for sight, _ in self.sights)
 
     @property
     def chunked(self) -> bool:
