@@ -17,6 +17,7 @@ _KEPT_KEYS = (
     r"(?:.*\n)+?.*cache\.append\(self\.layer, (?:latent_B1SR, )?)(k_BKTC|key_B1SC)"
 )
 """From where keys turn, in some attention, to where they are handed to the cache."""
+_STORED = r"^( +self\.\w+\[layer\]\[:, :, self\.length : end\] = | +remember\(self\.\w+\[layer\], self\.length, )(\w+)"
 _IF_TURNED = "if rotation is not None else"
 
 
@@ -106,6 +107,34 @@ FAULTS = (
         probes=_CACHE,
     ),
     Fault(
+        id="cache.rows",
+        field="cache.rows",
+        kind="runtime",
+        wrong="In a cache that holds no more than a window, a token takes a row that is still seen, or the mask takes "
+        "the rows to be in the order of their positions.",
+        when="layers with a window or chunks",
+        mend="write position p to row p modulo the window; keep the rows that a piece of several tokens takes until "
+        "its queries have seen them; and give the mask the columns of the positions that rows hold, in their order",
+        slips=code_slips(
+            "those of the window",
+            way(
+                "taken before they are seen",
+                (
+                    r"^( +return as_remembered\(visible_BTS.*), (window|chunk)\)$",
+                    r"\1 & ((torch.arange(total) >= total - \2) | (new > \2)), \2)",
+                ),
+            ),
+            way(
+                "masked in the order of positions",
+                (r"\(\(place_S, unwritten_N\)\)", "((place_S.sort().values, unwritten_N))"),
+            ),
+            way("written one row off", (r"^( +start = )past % rows$", r"\1(past + (past >= rows)) % rows")),
+            fits=lambda architecture: bool(windows(architecture) or chunks(architecture)),
+        ),
+        probes=_CACHE,
+        same_when="a window of one position has one row",
+    ),
+    Fault(
         id="cache.keys",
         field="cache.keys",
         kind="runtime",
@@ -160,7 +189,7 @@ FAULTS = (
         mend="allocate the cache in the type of the keys",
         slips=code_slips(
             "as computed",
-            way("bfloat16", (r"^( +self\.\w+\[layer\]\[:, :, self\.length : end\] = \w+)$", r"\1.bfloat16()")),
+            way("bfloat16", (_STORED, r"\1\2.bfloat16().to(\2.dtype)")),
         ),
         probes=_CACHE,
         same_when="the model itself runs in bfloat16",
