@@ -220,9 +220,13 @@ class ModelInputs:
     """How fast the scores of the last head fall with distance, where they do."""
     heads: Mapping[str, tuple[str, int]]
     """The number of heads, and the constant that holds it, by the kinds whose scores fall with distance."""
+    read: bool
+    """Whether some mixer does more with its mask than hand it to torch's attention."""
 
     @classmethod
-    def of(cls, mixing: Mapping[str, MixerPart], ropes: Sequence[RopeView], named: Mapping[str, Names]) -> Self:
+    def of(
+        cls, mixing: Mapping[str, MixerPart], ropes: Sequence[RopeView], named: Mapping[str, Names], *, read: bool
+    ) -> Self:
         """The inputs of mixers; `named` are the names of their constants."""
         attentions = {kind: part for kind, part in mixing.items() if isinstance(part, Attention)}
         falling = {kind: (part.heads, part.alibi.max_bias) for kind, part in attentions.items() if part.alibi}
@@ -236,6 +240,7 @@ class ModelInputs:
             ),
             growths=with_names(variants(growths), _growth_constants),
             slopes=with_names(variants((kind, steep) for kind, (_, steep) in falling.items()), _slope_constants),
+            read=read,
             heads={kind: (names.setdefault(heads, named[kind].HEADS), heads) for kind, (heads, _) in falling.items()},
         )
 
@@ -258,7 +263,7 @@ class ModelInputs:
             self._input("rotation", "Pair", table, "these layers see positions"),
             self._input("growth_B1T1", "Tensor", growth, "queries of these layers grow"),
             self._input("alibi_HTS", "Tensor", alibi, "these layers see distances"),
-            self._input("visible_BTS", "Tensor", seen),
+            self._input("visible_BTS", "Tensor | None" if self.unmasked else "Tensor", seen),
         )
         return tuple(one for one in found if any(one.values.values()))
 
@@ -286,6 +291,21 @@ class ModelInputs:
     def uneven(self) -> bool:
         """Whether scores of some number of heads fall with distance that is no power of two."""
         return any(heads & (heads - 1) for _, heads in self.heads.values())
+
+    @property
+    def unmasked(self) -> bool:
+        """Whether layers get no mask where queries see all that came before: none works anything out from it."""
+        counted = any(growth.value.counts == "columns" for growth, _ in self.growths)
+        return not (self.read or self.chunked or counted)
+
+    @property
+    def hides(self) -> str:
+        """Whether some query of several, none of them padding, does not see all that came before, as an expression.
+
+        Or whether torch would let it see other keys: it takes the first query to stand at the first key.
+        """
+        windows = [(sight.value.window, c.WINDOW) for sight, c in self.sights if sight.value.window is not None]
+        return f"new > (1 if past else {min(windows)[1]})" if windows else "(past > 0 and new > 1)"
 
     @property
     def windowed(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from archc.architecture.model import Architecture
 from archc.faults.base import Fault
-from archc.faults.code import code_slips, way
+from archc.faults.code import code_slips, mask_way, way
 from archc.faults.facts import chunks, has_ropes, numbers_positions, of_kind, windows
 from archc.parts.attention import Attention
 
 _CACHE = ("cache",)
-_CAUSAL = r"causal_TS, itself_TS = ones_TS\.tril\(past\), ones_TS\.tril\(past\)\.triu\(past\)"
+_CAUSAL = r"^( +)causal_TS, itself_TS = ones_TS\.tril\(past\), ones_TS\.tril\(past\)\.triu\(past\)"
 _WINDOWED = r"\.triu\(past - (\w+) \+ 1\)"
 _POSITIONS = r"^( +position_ids = \(attention_mask\.cumsum.*)\[:, -new:\]$"
 _KEPT_KEYS = (
@@ -55,20 +55,20 @@ FAULTS = (
         mend="align the mask with the end of the keys: query i of n over s keys sees keys 0 to s - n + i",
         slips=code_slips(
             "aligned with the last key",
-            way(
+            mask_way(
                 "aligned with the first key",
                 (
                     _CAUSAL,
-                    "seen = past if new == 1 else 0\n"
-                    "        causal_TS, itself_TS = ones_TS.tril(seen), ones_TS.tril(seen).triu(seen)",
+                    r"\1seen = past if new == 1 else 0\n"
+                    r"\1causal_TS, itself_TS = ones_TS.tril(seen), ones_TS.tril(seen).triu(seen)",
                 ),
             ),
-            way(
+            mask_way(
                 "none behind cached keys",
                 (
                     _CAUSAL,
-                    "causal_TS = ones_TS if past else ones_TS.tril()\n"
-                    "        itself_TS = ones_TS.tril(past).triu(past)",
+                    r"\1causal_TS = ones_TS if past else ones_TS.tril()\n"
+                    r"\1itself_TS = ones_TS.tril(past).triu(past)",
                 ),
             ),
         ),
@@ -84,9 +84,9 @@ FAULTS = (
         mend="keep window - 1 positions behind the query's own, in the cache as in the mask",
         slips=code_slips(
             lambda architecture: " and ".join(map(str, windows(architecture))),
-            way("one less behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 + (past > 0))")),
-            way("one more behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 - (past > 0))")),
-            way("none behind cached keys", (_WINDOWED, r".triu(-new if past else 1 - \1)")),
+            mask_way("one less behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 + (past > 0))")),
+            mask_way("one more behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 - (past > 0))")),
+            mask_way("none behind cached keys", (_WINDOWED, r".triu(-new if past else 1 - \1)")),
             fits=lambda architecture: bool(windows(architecture)),
         ),
         seen=("huggingface/transformers#31775",),
@@ -117,14 +117,14 @@ FAULTS = (
         "its queries have seen them; and give the mask the columns of the positions that rows hold, in their order",
         slips=code_slips(
             "those of the window",
-            way(
+            mask_way(
                 "taken before they are seen",
                 (
                     r"^( +return as_remembered\(visible_BTS.*), (window|chunk)\)$",
                     r"\1 & ((torch.arange(total) >= total - \2) | (new > \2)), \2)",
                 ),
             ),
-            way(
+            mask_way(
                 "masked in the order of positions",
                 (r"\(\(place_S, unwritten_N\)\)", "((place_S.sort().values, unwritten_N))"),
             ),
