@@ -51,6 +51,7 @@ DESIGNS = {
 }
 WRONG = {
     "a window wider by one": (r"past - window \+ 1", "past - window"),
+    "a prompt's mask for a piece": (r"\(1 if past else WINDOW\)", "WINDOW"),
     "a row off": (r"start = past % rows", "start = (past + (past >= rows)) % rows"),
     "in the order of places": (r"\(place_S, unwritten_N\)", "(place_S.sort().values, unwritten_N)"),
     "the first rows of a piece": (r"new_BKTC\[:, :, -rows:\]", "new_BKTC[:, :, :rows]"),
