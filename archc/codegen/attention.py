@@ -75,9 +75,9 @@ class AttentionView(MixerView[Attention]):
     @property
     def parameters(self) -> list[str]:
         """The parameters of its forward pass."""
-        none = {name: " | None" if name in self.optional else "" for name in self.inputs}
-        given = [f"{name}: {'Pair' if name == 'rotation' else 'Tensor'}{none[name]}" for name in self.inputs]
-        return ["self", "x_BTD: Tensor", *given, "cache: Cache | None"]
+        none = {name: " | None" if name in self.optional else "" for name in self.inputs[:-1]}
+        given = [f"{name}: {'Pair' if name == 'rotation' else 'Tensor'}{no}" for name, no in none.items()]
+        return ["self", "x_BTD: Tensor", *given, self.mask, "cache: Cache | None"]
 
     @property
     def cached(self) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -182,10 +182,10 @@ class AttentionView(MixerView[Attention]):
     @property
     def attended(self) -> list[str]:
         """What torch's attention is given, where keys and values are not repeated for the queries that share them."""
-        mask = "bias_BHTS" if self.part.dynamic_mask else "visible_BTS"
+        mask = ("bias_BHTS",) if self.part.dynamic_mask else self.masked
         scale = [] if self.usual_scale else [f"scale={self.scale}"]
         shared = ["enable_gqa=True"] if self.part.group_size > 1 and self.part.grouping == "interleaved" else []
-        return ["q_BHTC", "k_BKSC", "v_BKSC", mask, *scale, *shared]
+        return ["q_BHTC", "k_BKSC", "v_BKSC", *mask, *scale, *shared]
 
     @property
     def scale_in_table(self) -> str | None:
@@ -201,6 +201,11 @@ class AttentionView(MixerView[Attention]):
     def explicit(self) -> bool:
         """Whether something is done to scores that torch's attention cannot do."""
         return self.part.softcap is not None or self.part.sinks != "none" or self.part.alibi is not None
+
+    @property
+    def reads_mask(self) -> bool:
+        """Whether scores are masked here, or keys chosen among the visible ones."""
+        return self.explicit or self.part.dynamic_mask is not None
 
     @property
     def value_dim(self) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from archc.codegen.by_kind import chosen
 
 Sizes = tuple[str, str]
+ALL = "max_length"
+"""The rows of a layer that keeps every position."""
 _VARIABLES = ("heads", "channels", "other_heads", "other_channels")
 
 
@@ -28,16 +30,30 @@ _EITHER = Kept("pairs", ("first", "second"), ("first_BKTC", "second_BKTC"), "[B,
 
 @dataclass(frozen=True, slots=True)
 class CacheView:
-    """What layers keep, and heads and channels of both tensors by the kind of a layer."""
+    """What layers keep, and by the kind of a layer: heads and channels of both tensors, and how many rows are kept."""
 
     kept: Kept
     comment: str
     sizes: Mapping[str, tuple[Sizes, Sizes]]
+    positions: Mapping[str, str]
 
     @property
     def by_kind(self) -> bool:
         """Whether sizes are others in layers of another kind."""
-        return len(set(self.sizes.values())) > 1
+        return len(set(self.sizes.values())) > 1 or len(set(self.positions.values())) > 1
+
+    @property
+    def rolls(self) -> bool:
+        """Whether rows of some layers are written again."""
+        return set(self.positions.values()) != {ALL}
+
+    @property
+    def rows(self) -> str:
+        """How many rows a layer has."""
+        kept = set(self.positions.values())
+        if kept == {ALL}:
+            return ALL
+        return f"min({kept.pop() if len(kept) == 1 else 'rows'}, {ALL})"
 
     @property
     def shared(self) -> tuple[Sizes, Sizes]:
@@ -49,7 +65,9 @@ class CacheView:
 
     @property
     def statements(self) -> Iterator[str]:
-        """Statements that find heads and channels of a layer where they are not the same in all."""
+        """Statements that find rows, heads and channels of a layer where they are not the same in all."""
+        if len(set(self.positions.values())) > 1:
+            yield chosen(12, "rows", self.positions)
         done = set()
         for place in range(4):
             name = self._variable(place)
@@ -69,8 +87,10 @@ class CacheView:
         return {kind: (*first, *second)[place] for kind, (first, second) in self.sizes.items()}
 
 
-def cache_view(sizes: Mapping[str, tuple[Sizes, Sizes]], kept: Sequence[Kept]) -> CacheView:
-    """The cache of layers whose kinds have these sizes."""
+def cache_view(
+    sizes: Mapping[str, tuple[Sizes, Sizes]], kept: Sequence[Kept], positions: Mapping[str, str]
+) -> CacheView:
+    """The cache of layers whose kinds have these sizes, and keep so many positions."""
     found = list(dict.fromkeys(kept))
     comment = "" if len(found) == 1 else ", or ".join(one.words for one in found)
-    return CacheView(found[0] if len(found) == 1 else _EITHER, comment, sizes)
+    return CacheView(found[0] if len(found) == 1 else _EITHER, comment, sizes, positions)

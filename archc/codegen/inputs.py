@@ -12,8 +12,9 @@ from typing import Self
 from msgspec.structs import replace
 
 from archc.codegen.by_kind import chosen
+from archc.codegen.caching import ALL
 from archc.codegen.constants import Constant, with_names
-from archc.codegen.naming import Names, Variant, fitted, literal, variants
+from archc.codegen.naming import LINE, Names, Variant, fitted, literal, variants
 from archc.codegen.rotation import RopeView, without_table
 from archc.parts.attention import Attention
 from archc.parts.attention_sections import QueryScaleFields
@@ -118,11 +119,22 @@ def _given(indent: int, head: str, group: Variant[tuple[str, ...]], tail: str = 
 
 
 def _fitted_call(indent: int, head: str, value: str, tail: str = "") -> str:
-    """A name, or the call of a function whose arguments are no calls, behind the head of its line."""
+    """A name, or the call of a function, behind the head of its line; its first argument alone may be a call."""
     function, _, arguments = value.partition("(")
     if not arguments:
         return f"{head}{value}{tail}"
-    return fitted(indent, f"{head}{function}", arguments.removesuffix(")").split(", "), tail)
+    first, *others = _arguments(arguments.removesuffix(")"))
+    line = fitted(indent, f"{head}{function}", (first, *others), tail)
+    if max(map(len, line.split("\n"))) > LINE:
+        first = _fitted_call(indent + 4, "", first, ",").removesuffix(",")
+        return fitted(indent, f"{head}{function}", (first, *others), tail)
+    return line
+
+
+def _arguments(text: str) -> list[str]:
+    """The arguments of a call, of which the first alone may be a call."""
+    first, behind, others = text.rpartition("), ")
+    return [f"{first})", *others.split(", ")] if behind else text.split(", ")
 
 
 _SOME_GROWTH = QueryScaleFields(form="steps", strength=1.0, length=1)
@@ -185,8 +197,14 @@ class Sight:
     def visible(self, c: Names) -> str:
         """Which of the keys so far a query sees, as an expression."""
         if self.window is not None:
-            return f"visible_BTS.triu(past - {c.WINDOW} + 1)"
+            return f"within_window(visible_BTS, {c.WINDOW})"
         return "visible_BTS" if self.chunk is None else f"within_chunk(visible_BTS, {c.CHUNK}, attention_mask)"
+
+    def kept(self, c: Names) -> str:
+        """How many positions a layer keeps for its queries, as an expression."""
+        if self.window is not None:
+            return c.WINDOW
+        return ALL if self.chunk is None else c.CHUNK
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +220,13 @@ class ModelInputs:
     """How fast the scores of the last head fall with distance, where they do."""
     heads: Mapping[str, tuple[str, int]]
     """The number of heads, and the constant that holds it, by the kinds whose scores fall with distance."""
+    read: bool
+    """Whether some mixer does more with its mask than hand it to torch's attention."""
 
     @classmethod
-    def of(cls, mixing: Mapping[str, MixerPart], ropes: Sequence[RopeView], named: Mapping[str, Names]) -> Self:
+    def of(
+        cls, mixing: Mapping[str, MixerPart], ropes: Sequence[RopeView], named: Mapping[str, Names], *, read: bool
+    ) -> Self:
         """The inputs of mixers; `named` are the names of their constants."""
         attentions = {kind: part for kind, part in mixing.items() if isinstance(part, Attention)}
         falling = {kind: (part.heads, part.alibi.max_bias) for kind, part in attentions.items() if part.alibi}
@@ -218,6 +240,7 @@ class ModelInputs:
             ),
             growths=with_names(variants(growths), _growth_constants),
             slopes=with_names(variants((kind, steep) for kind, (_, steep) in falling.items()), _slope_constants),
+            read=read,
             heads={kind: (names.setdefault(heads, named[kind].HEADS), heads) for kind, (heads, _) in falling.items()},
         )
 
@@ -232,7 +255,7 @@ class ModelInputs:
             for kind in v.kinds
         }
         alibi = {
-            kind: f"alibi_bias({self.heads[kind][0]}, {c.ALIBI_MAX_BIAS}, visible_BTS)"
+            kind: self._as_cached(kind, f"alibi_bias({self.heads[kind][0]}, {c.ALIBI_MAX_BIAS}, visible_BTS)")
             for v, c in self.slopes
             for kind in v.kinds
         }
@@ -240,9 +263,19 @@ class ModelInputs:
             self._input("rotation", "Pair", table, "these layers see positions"),
             self._input("growth_B1T1", "Tensor", growth, "queries of these layers grow"),
             self._input("alibi_HTS", "Tensor", alibi, "these layers see distances"),
-            self._input("visible_BTS", "Tensor", seen),
+            self._input("visible_BTS", "Tensor | None" if self.unmasked else "Tensor", seen),
         )
         return tuple(one for one in found if any(one.values.values()))
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """How many positions layers of a kind keep for their queries, as expressions."""
+        return {kind: v.value.kept(c) for v, c in self.sights for kind in v.kinds}
+
+    def _as_cached(self, kind: str, columns: str) -> str:
+        """What stands for columns of all places, where layers of a kind keep some of them."""
+        kept = self.kept[kind]
+        return columns if kept == ALL else f"as_remembered({columns}, {kept})"
 
     def _input(self, name: str, annotation: str, values: Mapping[str, str], reason: str = "") -> Input:
         return Input(name, annotation, {kind: values.get(kind) for kind in self.kinds}, reason)
@@ -258,6 +291,26 @@ class ModelInputs:
     def uneven(self) -> bool:
         """Whether scores of some number of heads fall with distance that is no power of two."""
         return any(heads & (heads - 1) for _, heads in self.heads.values())
+
+    @property
+    def unmasked(self) -> bool:
+        """Whether layers get no mask where queries see all that came before: none works anything out from it."""
+        counted = any(growth.value.counts == "columns" for growth, _ in self.growths)
+        return not (self.read or self.chunked or counted)
+
+    @property
+    def hides(self) -> str:
+        """Whether some query of several, none of them padding, does not see all that came before, as an expression.
+
+        Or whether torch would let it see other keys: it takes the first query to stand at the first key.
+        """
+        windows = [(sight.value.window, c.WINDOW) for sight, c in self.sights if sight.value.window is not None]
+        return f"new > (1 if past else {min(windows)[1]})" if windows else "(past > 0 and new > 1)"
+
+    @property
+    def windowed(self) -> bool:
+        """Whether some queries see a number of positions alone."""
+        return any(sight.value.window is not None for sight, _ in self.sights)
 
     @property
     def chunked(self) -> bool:

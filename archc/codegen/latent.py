@@ -100,7 +100,7 @@ class LatentView(MixerView[LatentAttention]):
     def attended(self) -> list[str]:
         """What torch's attention is given."""
         scale = [] if self._usual_scale else [f"scale={self.names.ATTENTION_SCALE}"]
-        return ["q_BHTC", "k_BHSC", "v_BHSC", "visible_BTS", *scale]
+        return ["q_BHTC", "k_BHSC", "v_BHSC", *self.masked, *scale]
 
     def linear(self, name: LatentProjection) -> tuple[str, str, str]:
         """Sizes of a projection, and whether it has a bias."""

@@ -78,6 +78,8 @@ class MixerView(PartView[M], Generic[M]):
     """The function that turns its heads."""
     optional: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Those of its inputs that not all of its layers have."""
+    unmasked: bool = field(default=False, kw_only=True)
+    """Whether it is given no mask where queries see all that came before them."""
 
     @classmethod
     @abstractmethod
@@ -98,6 +100,21 @@ class MixerView(PartView[M], Generic[M]):
     @abstractmethod
     def inputs(self) -> tuple[str, ...]:
         """Names of what it is given beside the stream and the cache (`inputs.Input`)."""
+
+    @property
+    def reads_mask(self) -> bool:
+        """Whether it does more with its mask than hand it to torch's attention."""
+        return False
+
+    @property
+    def mask(self) -> str:
+        """The parameter that says which keys are visible."""
+        return f"visible_BTS: Tensor{' | None' if self.unmasked else ''}"
+
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """What torch's attention is given for it."""
+        return ("visible_BTS", *(["is_causal=causal"] if self.unmasked else []))
 
     @property
     def asks_kind(self) -> bool:

@@ -222,11 +222,16 @@ def build_view(architecture: Architecture) -> ModuleView:
         if variant.value.rope is not None
     }
     rope_list = rope_views(ropes, head_dims)
-    given = ModelInputs.of(mixing, rope_list, {kind: mixer_views[v.value].names for v in mixers for kind in v.kinds})
+    given = ModelInputs.of(
+        mixing,
+        rope_list,
+        {kind: mixer_views[v.value].names for v in mixers for kind in v.kinds},
+        read=any(view.reads_mask for view in mixer_views.values()),
+    )
     inputs = [_for_all(list(by_kind), each) for each in given.all]
     for form in mixers:
         lacking = (each.name for each in given.all if any(each.values[kind] is None for kind in form.kinds))
-        mixer_views[form.value] = replace(mixer_views[form.value], optional=frozenset(lacking))
+        mixer_views[form.value] = replace(mixer_views[form.value], optional=frozenset(lacking), unmasked=given.unmasked)
     sharing_attentions(mixer_views, {form.value: form.kinds for form in mixers})
     part_views: PartViews = dict((*mixer_views.items(), *ffn_views.items()))
     blocks = block_views(layers, part_views, norms, residuals, inputs)
@@ -263,6 +268,7 @@ def build_view(architecture: Architecture) -> ModuleView:
         cache=cache_view(
             {kind: mixer_views[printed[kind]].cached if kind in printed else _NOTHING for kind in by_kind},
             [view.kept for view in mixer_views.values()],
+            {kind: given.kept.get(kind) or next(iter(given.kept.values())) for kind in by_kind},
         ),
         kinds=kinds,
     )

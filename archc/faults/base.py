@@ -21,11 +21,13 @@ class Edit:
 
     pattern: str
     becomes: str
+    if_there: bool = False
+    """Whether a source that nothing matches is right as it is."""
 
     def apply(self, source: str) -> str | None:
         """The source with the change; None where there is nothing to change."""
         changed, count = re.subn(self.pattern, self.becomes, source, flags=re.MULTILINE)
-        return changed if count else None
+        return changed if count or self.if_there else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,16 @@ def way(behaves_as: str, *changes: tuple[str, str], fits: Fits = anything) -> Wa
     return Way(behaves_as, tuple(Edit(pattern, becomes) for pattern, becomes in changes), fits)
 
 
+_ALWAYS = Edit(r"^( +hides = ).*$", r"\1True", if_there=True)
+"""Masks are made where none is needed, too."""
+
+
+def mask_way(behaves_as: str, *changes: tuple[str, str]) -> Way:
+    """A way whose changes are those of a mask, which queries then see nothing without."""
+    changed = way(behaves_as, *changes)
+    return replace(changed, edits=(*changed.edits, _ALWAYS))
+
+
 def code_slips(declared: str | Callable[[Architecture], object], *ways: Way, fits: Fits = anything) -> Slips:
     """The slips of a statement that models have which `fits`; they belong to no layer in particular."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from archc.architecture.model import Architecture
 from archc.faults.base import Fault
-from archc.faults.code import code_slips, way
+from archc.faults.code import code_slips, mask_way, way
 from archc.faults.facts import chunks, has_ropes, numbers_positions, of_kind, windows
 from archc.parts.attention import Attention
 
 _CACHE = ("cache",)
-_CAUSAL = r"causal_TS, itself_TS = ones_TS\.tril\(past\), ones_TS\.tril\(past\)\.triu\(past\)"
+_CAUSAL = r"^( +)causal_TS, itself_TS = ones_TS\.tril\(past\), ones_TS\.tril\(past\)\.triu\(past\)"
 _WINDOWED = r"\.triu\(past - (\w+) \+ 1\)"
 _POSITIONS = r"^( +position_ids = \(attention_mask\.cumsum.*)\[:, -new:\]$"
 _KEPT_KEYS = (
@@ -17,6 +17,7 @@ _KEPT_KEYS = (
     r"(?:.*\n)+?.*cache\.append\(self\.layer, (?:latent_B1SR, )?)(k_BKTC|key_B1SC)"
 )
 """From where keys turn, in some attention, to where they are handed to the cache."""
+_STORED = r"^( +self\.\w+\[layer\]\[:, :, self\.length : end\] = | +remember\(self\.\w+\[layer\], self\.length, )(\w+)"
 _IF_TURNED = "if rotation is not None else"
 
 
@@ -54,20 +55,20 @@ FAULTS = (
         mend="align the mask with the end of the keys: query i of n over s keys sees keys 0 to s - n + i",
         slips=code_slips(
             "aligned with the last key",
-            way(
+            mask_way(
                 "aligned with the first key",
                 (
                     _CAUSAL,
-                    "seen = past if new == 1 else 0\n"
-                    "        causal_TS, itself_TS = ones_TS.tril(seen), ones_TS.tril(seen).triu(seen)",
+                    r"\1seen = past if new == 1 else 0\n"
+                    r"\1causal_TS, itself_TS = ones_TS.tril(seen), ones_TS.tril(seen).triu(seen)",
                 ),
             ),
-            way(
+            mask_way(
                 "none behind cached keys",
                 (
                     _CAUSAL,
-                    "causal_TS = ones_TS if past else ones_TS.tril()\n"
-                    "        itself_TS = ones_TS.tril(past).triu(past)",
+                    r"\1causal_TS = ones_TS if past else ones_TS.tril()\n"
+                    r"\1itself_TS = ones_TS.tril(past).triu(past)",
                 ),
             ),
         ),
@@ -83,9 +84,9 @@ FAULTS = (
         mend="keep window - 1 positions behind the query's own, in the cache as in the mask",
         slips=code_slips(
             lambda architecture: " and ".join(map(str, windows(architecture))),
-            way("one less behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 + (past > 0))")),
-            way("one more behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 - (past > 0))")),
-            way("none behind cached keys", (_WINDOWED, r".triu(-new if past else 1 - \1)")),
+            mask_way("one less behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 + (past > 0))")),
+            mask_way("one more behind cached keys", (_WINDOWED, r".triu(past - \1 + 1 - (past > 0))")),
+            mask_way("none behind cached keys", (_WINDOWED, r".triu(-new if past else 1 - \1)")),
             fits=lambda architecture: bool(windows(architecture)),
         ),
         seen=("huggingface/transformers#31775",),
@@ -104,6 +105,34 @@ FAULTS = (
             fits=lambda architecture: bool(chunks(architecture)),
         ),
         probes=_CACHE,
+    ),
+    Fault(
+        id="cache.rows",
+        field="cache.rows",
+        kind="runtime",
+        wrong="In a cache that holds no more than a window, a token takes a row that is still seen, or the mask takes "
+        "the rows to be in the order of their positions.",
+        when="layers with a window or chunks",
+        mend="write position p to row p modulo the window; keep the rows that a piece of several tokens takes until "
+        "its queries have seen them; and give the mask the columns of the positions that rows hold, in their order",
+        slips=code_slips(
+            "those of the window",
+            mask_way(
+                "taken before they are seen",
+                (
+                    r"^( +return as_remembered\(visible_BTS.*), (window|chunk)\)$",
+                    r"\1 & ((torch.arange(total) >= total - \2) | (new > \2)), \2)",
+                ),
+            ),
+            mask_way(
+                "masked in the order of positions",
+                (r"\(\(place_S, unwritten_N\)\)", "((place_S.sort().values, unwritten_N))"),
+            ),
+            way("written one row off", (r"^( +start = )past % rows$", r"\1(past + (past >= rows)) % rows")),
+            fits=lambda architecture: bool(windows(architecture) or chunks(architecture)),
+        ),
+        probes=_CACHE,
+        same_when="a window of one position has one row",
     ),
     Fault(
         id="cache.keys",
@@ -160,7 +189,7 @@ FAULTS = (
         mend="allocate the cache in the type of the keys",
         slips=code_slips(
             "as computed",
-            way("bfloat16", (r"^( +self\.\w+\[layer\]\[:, :, self\.length : end\] = \w+)$", r"\1.bfloat16()")),
+            way("bfloat16", (_STORED, r"\1\2.bfloat16().to(\2.dtype)")),
         ),
         probes=_CACHE,
         same_when="the model itself runs in bfloat16",

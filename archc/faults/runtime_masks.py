@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from archc.architecture.model import Architecture
 from archc.faults.base import Edit, Fault, Slip
-from archc.faults.code import Way, code_slips, way
+from archc.faults.code import Way, code_slips, mask_way, way
 from archc.faults.facts import chunks, counts_positions, has_ropes, numbers_positions, ropes
 
 _PADDED = ("left-padded batch",)
@@ -42,13 +42,13 @@ FAULTS = (
         mend="let query i see keys 0 to i, its own included, with and without a cache",
         slips=code_slips(
             "up to itself",
-            way("none", (_TRIANGLE, "causal_TS, itself_TS = ones_TS, ")),
-            way(
+            mask_way("none", (_TRIANGLE, "causal_TS, itself_TS = ones_TS, ")),
+            mask_way(
                 "none without a cache",
                 (_TRIANGLE, "causal_TS, itself_TS = ones_TS if cache is None else ones_TS.tril(past), "),
             ),
-            way("up to the next token", (_TRIANGLE, "causal_TS, itself_TS = ones_TS.tril(past + 1), ")),
-            way(
+            mask_way("up to the next token", (_TRIANGLE, "causal_TS, itself_TS = ones_TS.tril(past + 1), ")),
+            mask_way(
                 "up to the token before",
                 (_TRIANGLE, "causal_TS, itself_TS = ones_TS.tril(past - 1), "),
                 _ITSELF_ALONE,

@@ -202,17 +202,17 @@ def test_growth_is_that_of_transformers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("padding", [0, 4])
 def test_chunks_are_those_of_transformers(tmp_path: Path, padding: int) -> None:
-    """They begin at the first token of a row; padding queries see themselves here."""
+    """They begin at the first token of a row. Of the tokens before these 9, the cache has the last of a chunk."""
     module = made(tmp_path, "attention.chunk=7")
     mask = torch.ones(1, TOKENS, dtype=torch.long)
     mask[:, :padding] = 0
     visible = torch.ones(9, TOKENS, dtype=torch.bool).tril(TOKENS - 9) & mask[:, None, None].bool()
-    ours = module.within_chunk(visible, 7, mask)[0, 0]
     sees = chunked_causal_mask_function(7, torch.tensor([padding]))
     columns = torch.arange(TOKENS)
     theirs = sees(torch.tensor(0), torch.tensor(0), columns[TOKENS - 9 :, None], columns)
-    assert torch.equal(ours[:, padding:], theirs[:, padding:])
-    assert not torch.equal(module.within_chunk(visible, 6, mask)[0, 0][:, padding:], theirs[:, padding:])
+    for chunk, right in ((7, True), (6, False)):
+        ours = module.within_chunk(visible, chunk, mask)[0, 0]
+        assert torch.equal(ours, module.as_remembered(theirs, chunk)) is right
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

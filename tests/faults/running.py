@@ -118,6 +118,13 @@ def _narrower(ones: Tensor, past: int, _cache: Any) -> Tensor:
     return ones.tril(past).triu(past - 7 + 1 + (past > 0))
 
 
+def _taken_early(ones: Tensor, past: int, _cache: Any) -> Tensor:
+    """A window of 7, of which a piece that is no longer sees only what is left once it is written."""
+    new, total = ones.shape
+    left = (torch.arange(total) >= total - 7) | (new > 7)
+    return ones.tril(past).triu(past - 7 + 1) & left
+
+
 def _columns_in_chunks(ones: Tensor, past: int, cache: Any) -> Tensor:
     """Chunks of CHUNK, counted from the first column, whatever stands there."""
     dropped = 0 if cache is None else cache.get_seq_length() - past
@@ -308,6 +315,12 @@ CACHES = (
         "one less behind cached keys",
         WINDOW,
         lambda m: _visible(m, _narrower, "create_sliding_window_causal_mask"),
+    ),
+    Planting(
+        "cache.rows",
+        "taken before they are seen",
+        WINDOW,
+        lambda m: _visible(m, _taken_early, "create_sliding_window_causal_mask"),
     ),
     Planting("cache.keys", "turned twice", LLAMA, lambda m: _stored(m, lambda k, v, turn: (_turned(k, *turn), v))),
     Planting(
