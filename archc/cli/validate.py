@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import click
 
 from archc.cli.checkpoint import weights_folder
+from archc.cli.company import led
 from archc.cli.options import set_option
 from archc.cli.output import print_diagnostics
 from archc.cli.port_options import ChosenPort, port_options
 from archc.cli.reports import Reports, report_options
-from archc.errors import IncompleteError
+from archc.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from archc.architecture import Compiled
     from archc.validation.gate import GateResult
+    from archc.validation.parallel_port import Company
     from archc.validation.validator import Validator
 
 HELP = """Hold the generated module against transformers, on real weights: same logits, or where they part.
@@ -32,6 +34,7 @@ Examples:
   archc validate smollm2-135m --port-command './port {weights} {probes} {out}'
   archc validate smollm2-135m --trace recorded.safetensors
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
+  torchrun --nproc-per-node 2 -m archc validate smollm2-135m
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
 a port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
@@ -40,7 +43,8 @@ attention_mask, past_key_values). --port-command is run without a shell: it read
 writes {out}. --trace is a file such as `archc trace` writes, recorded of a port. Passing means: on every probe the port
 deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
 is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
-fails, archc looks for the mistake, or the two, that behave exactly so.
+fails, archc looks for the mistake, or the two, that behave exactly so. Under torchrun the generated module is split
+over the processes, by its `parallelize`; the reference runs once.
 """
 
 
@@ -65,12 +69,29 @@ def command(
     reports: Reports,
 ) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
+    return led(lambda company: _validate(target, weights, port, dtype, overrides, reports, company))
+
+
+def _validate(
+    target: str,
+    weights: str | None,
+    port: ChosenPort,
+    dtype: str,
+    overrides: tuple[str, ...],
+    reports: Reports,
+    company: Company | None,
+) -> int:
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
     from archc.render.findings import holds
     from archc.render.validation import gate_document, print_verdict
     from archc.validation.validator import find_validator
 
+    if company is not None and not port.is_generated:
+        raise UsageError(
+            "torchrun splits the generated module, and a port of yours runs in one process",
+            "leave out torchrun; --port-command 'torchrun …' runs a port that is split itself",
+        )
     with reports.about(target):
         validator = find_validator(target)
         compiled = compile_spec(validator.spec, overrides)
@@ -78,7 +99,7 @@ def command(
         if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
-        result = _run(validator, compiled, folder, port, dtype)
+        result = _run(validator, compiled, folder, port, dtype, company)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
@@ -86,7 +107,9 @@ def command(
     return 0 if holds(document, strict=reports.strict) else 1
 
 
-def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str) -> GateResult:
+def _run(
+    validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str, company: Company | None
+) -> GateResult:
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
@@ -96,7 +119,7 @@ def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPor
         from archc.validation.gate import run_gate
 
         kind: torch.dtype = getattr(torch, dtype)
-        open_port = port.opener(kind)
+        open_port = port.opener(kind) if company is None else company.opener(kind)
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
     with progress_bar() as progress:
