@@ -33,6 +33,7 @@ def certificate(
         "format": 1,
         "passed": passed,
         "strict": strict,
+        "level": document["level"],
         "verdict": document["verdict"],
         "date": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "spec": document["spec"],
