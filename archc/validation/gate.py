@@ -231,9 +231,9 @@ def probes_for(
 def quick_probes(probes: Sequence[Probe]) -> tuple[list[Probe], list[Blind]]:
     """The probes of the quick level, short prompts, and what it leaves out beside the others."""
     kept = [probe for probe in probes if is_prompt(probe)]
-    others = ", ".join(probe.name for probe in probes if probe not in kept)
-    rest = "invariants but that of the cache, other weights, and what mistakes would have been seen"
-    return kept, [Blind("quick", f"left out are {others}, {rest}" if others else f"left out are {rest}")]
+    left_out = [probe.name for probe in probes if not is_prompt(probe)]
+    left_out += [UNUSED, "invariants but that of the cache", "other weights"]
+    return kept, [Blind("quick", f"it leaves out {', '.join(left_out)}, and what mistakes would have been seen")]
 
 
 def _check_invariants(architecture: Architecture, judged: Judged, wall: int | None, result: GateResult) -> None:
