@@ -106,8 +106,8 @@ class Reference:
         self._masks = frozenset(name for name, buffer in model.named_buffers() if _is_mask(buffer))
         self._held: list[tuple[object, int]] = []
         """What its modules held when a run last began, tables and numbers."""
-        self._ahead: dict[str, Run] = {}
-        """Runs that were needed to see whether they can be done."""
+        self._ahead: tuple[Probe, Run] | None = None
+        """A run that was needed to see whether it can be done, until it is asked for."""
         self.steps_are_whole = False
         """Whether probes that come in chunks are run in one piece all the same."""
 
@@ -139,7 +139,7 @@ class Reference:
         if self._signature.cache is None:
             return False
         try:
-            self._ahead[probe.name] = self.run(probe)
+            self._ahead = (probe, self.run(probe))
         except IncompleteError:
             return False
         return True
@@ -154,8 +154,9 @@ class Reference:
 
     def run(self, probe: Probe, pinned: Choices | None = None, flip: Flip | None = None) -> Run:
         """A probe as `logits` runs it, with choices pinned and taken the other way as `choices.Watch` says."""
-        if pinned is None and flip is None and not self.steps_are_whole and probe.name in self._ahead:
-            return self._ahead.pop(probe.name)
+        if pinned is None and self._ahead is not None and self._ahead[0] is probe and not self.steps_are_whole:
+            ahead, self._ahead = self._ahead[1], None
+            return ahead
         self._forget()
         watch = Watch(pinned, flip)
         if probe.chunks is None or self.steps_are_whole:
