@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +16,7 @@ from archc.cli.options import set_option
 from archc.cli.output import print_diagnostics
 from archc.cli.port_options import ChosenPort, port_options
 from archc.cli.reports import Reports, report_options
+from archc.collection import uncollected
 from archc.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +38,7 @@ Examples:
   archc validate smollm2-135m --port my_port.py:load
   archc validate smollm2-135m --port-command './port {weights} {probes} {out}'
   archc validate smollm2-135m --trace recorded.safetensors
+  archc validate smollm2-135m --quick
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
   torchrun --nproc-per-node 2 -m archc validate smollm2-135m
 
@@ -43,7 +49,8 @@ attention_mask, past_key_values). --port-command is run without a shell: it read
 writes {out}. --trace is a file such as `archc trace` writes, recorded of a port. Passing means: on every probe the port
 deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
 is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
-fails, archc looks for the mistake, or the two, that behave exactly so. Under torchrun the generated module is split
+fails, archc looks for the mistake, or the two, that behave exactly so. --quick runs the static checks, short prompts
+and a few steps through the cache, and says what it leaves out. Under torchrun the generated module is split
 over the processes, by its `parallelize`; the reference runs once.
 """
 
@@ -58,6 +65,7 @@ over the processes, by its `parallelize`; the reference runs once.
     default="float32",
     help="What reference and port run in. In 16 bits layers are also judged one by one.",
 )
+@click.option("--quick", is_flag=True, help="Only static checks, short prompts and the cache; no mistakes are planted.")
 @set_option
 @report_options
 def command(
@@ -65,11 +73,14 @@ def command(
     weights: str | None,
     port: ChosenPort,
     dtype: str,
+    quick: bool,
     overrides: tuple[str, ...],
     reports: Reports,
 ) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
-    return led(lambda company: _validate(target, weights, port, dtype, overrides, reports, company))
+    if quick and reports.strict:
+        raise UsageError("--quick plants no mistakes, and --strict asks that none goes unseen", "leave one of them out")
+    return led(lambda company: _validate(target, weights, port, dtype, overrides, reports, company, quick=quick))
 
 
 def _validate(
@@ -80,6 +91,8 @@ def _validate(
     overrides: tuple[str, ...],
     reports: Reports,
     company: Company | None,
+    *,
+    quick: bool,
 ) -> int:
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
@@ -99,7 +112,7 @@ def _validate(
         if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
-        result = _run(validator, compiled, folder, port, dtype, company)
+        result = _run(validator, compiled, folder, port, dtype, company, quick=quick)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
@@ -108,15 +121,24 @@ def _validate(
 
 
 def _run(
-    validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str, company: Company | None
+    validator: Validator,
+    compiled: Compiled,
+    folder: Path,
+    port: ChosenPort,
+    dtype: str,
+    company: Company | None,
+    *,
+    quick: bool,
 ) -> GateResult:
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
     try:
-        import torch
+        with _imports_that_stay():
+            import torch
+            import transformers  # noqa: F401
 
-        from archc.validation.gate import run_gate
+            from archc.validation.gate import run_gate
 
         kind: torch.dtype = getattr(torch, dtype)
         open_port = port.opener(kind) if company is None else company.opener(kind)
@@ -129,5 +151,22 @@ def _run(
             progress.update(task, description=name)
 
         return run_gate(
-            compiled, folder, step, text=validator.text, open_port=open_port, dtype=kind, catalogue=CATALOGUE
+            compiled,
+            folder,
+            step,
+            text=validator.text,
+            open_port=open_port,
+            dtype=kind,
+            catalogue=CATALOGUE,
+            quick=quick,
         )
+
+
+@contextmanager
+def _imports_that_stay() -> Iterator[None]:
+    """Modules that are imported for the first time are kept from the garbage collector for good."""
+    known = "transformers" in sys.modules
+    with uncollected():
+        yield
+        if not known:
+            gc.freeze()

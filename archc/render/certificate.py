@@ -1,6 +1,6 @@
 """The parity certificate: which port was held against which weights with what outcome, by hashes and versions.
 
-A run that fails gets the same document under another title, and is certified nothing.
+A run that fails, or looks at short prompts alone, gets the same document under another title, and is certified nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from archc.checkpoints.hashes import FileHash
 
 PARITY: Final = "Certificate of parity"
+QUICK: Final = "Record of a quick validation; it certifies nothing"
 FAILED: Final = "Record of a failed validation; it certifies nothing"
 _PACKAGES: Final = ("torch", "transformers", "safetensors", "tokenizers")
 
@@ -29,10 +30,11 @@ def certificate(
     """The certificate of a run: `port` is the file that the port was loaded from, if it was one."""
     passed = holds(document, strict=strict)
     return {
-        "title": PARITY if passed else FAILED,
+        "title": FAILED if not passed else PARITY if document["level"] == "full" else QUICK,
         "format": 1,
         "passed": passed,
         "strict": strict,
+        "level": document["level"],
         "verdict": document["verdict"],
         "date": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "spec": document["spec"],

@@ -41,6 +41,7 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "passed_strictly": result.strictly_passed,
         "verdict": _reason(result, BOUND),
         "verdict_strictly": _unseen(result) if result.passed and not result.strictly_passed else _reason(result, BOUND),
+        "level": "quick" if result.quick else "full",
         "bound": BOUND,
         "reference": {
             "kind": "transformers",
@@ -53,7 +54,12 @@ def gate_document(result: GateResult) -> dict[str, object]:
         "platform": {"python": platform.python_version(), "machine": platform.machine()},
         "probes": [_probe_document(probe) for probe in result.probes],
         "floor_runs": [
-            {"name": run.name, "times_floor": finite(run.times_floor), "left_out": list(run.left_out)}
+            {
+                "name": run.name,
+                "times_floor": finite(run.times_floor),
+                "left_out": list(run.left_out),
+                "on": list(run.on),
+            }
             for run in result.floor_runs
         ],
         "reference_disagreement": {
@@ -241,7 +247,8 @@ def _unseen(result: GateResult) -> str:
     fields = sum(one.declared for one in result.blind)
     counts = (f"{_count(survived, 'mistake')} would go unseen", f"{_count(fields, 'field')} not seen")
     found = [text for text, count in zip(counts, (survived, fields), strict=True) if count]
-    return f"every probe holds, but {' and '.join(found) or 'no mistake could be planted'} (--strict)"
+    untried = "no mistake was planted (--quick)" if result.quick else "no mistake could be planted"
+    return f"every probe holds, but {' and '.join(found) or untried} (--strict)"
 
 
 def _reason(result: GateResult, bound: float) -> str:
@@ -322,7 +329,7 @@ def _print_notes(result: GateResult, out: Console) -> None:
     notes = [
         f"the reference does not support {run.name}: the floor is measured without it"
         if run.refused
-        else f"the floor on {_named(run.left_out, len(result.probes))} is measured without {run.name}: "
+        else f"the floor on {_named(run.left_out, len(run.on))} is measured without {run.name}: "
         "there the reference itself computes something else that way"
         for run in result.floor_runs
         if run.left_out
@@ -401,7 +408,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _named(probes: tuple[str, ...], of: int) -> str:
-    return "all probes" if len(probes) == of else ", ".join(probes)
+    return "all short prompts" if len(probes) == of else ", ".join(probes)
 
 
 def _word(passed: bool) -> tuple[str, str]:

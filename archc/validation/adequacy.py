@@ -7,6 +7,7 @@ logits are the right ones in 64-bit arithmetic too, up to rounding; else the gat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,7 @@ from archc.faults.catalogue import CATALOGUE
 from archc.faults.flips import field_of, flips, stated_fields
 from archc.spec.load import LoadedSpec
 from archc.validation.blockwise import layer_by_layer, probes_for_layers
-from archc.validation.parity import BOUND, Baseline, judge
+from archc.validation.parity import BOUND, Baseline, Floor, times_floor
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Blind
 from archc.validation.reference import Reference
@@ -27,6 +28,8 @@ from archc.validation.yardstick import Yardstick
 
 _DECLARABLE = {fault.field for fault in CATALOGUE if fault.kind == "architecture"}
 """Fields of the language, which a spec may leave to their defaults."""
+_FEW = 8
+"""Positions of a probe that by itself says too little."""
 _EQUAL = 1e-10
 """Logits that differ by less, relative to the largest, are equal in 64-bit arithmetic."""
 
@@ -62,6 +65,8 @@ class Trial:
     times_floor: float
     moved: bool = True
     """Whether any bit of any logit is another than the correct port's."""
+    tried: int = 0
+    """On how many probes it was tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +105,14 @@ class Adequacy:
         return list(dict.fromkeys(mutant.fault.field for mutant in seen))
 
 
-def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = False) -> Adequacy:
-    """Puts every mutant through the probes of the baselines until one kills it; `until_seen` ends with the first."""
+def try_mutants(
+    bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = False, thorough: bool = True
+) -> Adequacy:
+    """Puts every mutant through the probes of the baselines until one kills it; `until_seen` ends with the first.
+
+    Unless `thorough`, a mutant that other weights may show, and that changes no bit on the first probes, is not tried
+    on the rest.
+    """
     found = Adequacy()
     for mutant in mutants:
         if until_seen and (found.killed or found.loud):
@@ -112,13 +123,13 @@ def try_mutants(bench: Bench, mutants: Iterable[Mutant], *, until_seen: bool = F
             (found.loud if port.loud else found.unmade).append(Spared(mutant, port.why))
             continue
         given: dict[str, torch.Tensor] = {}
-        trial = _try_one(bench, mutant, port, given)
+        trial = _try_one(bench, mutant, port, given, thorough=thorough)
         if trial.times_floor > BOUND:
             found.killed.append(trial)
         elif not may_show(mutant.fault.field) and (why := _why_equal(bench, mutant, port, given)):
             found.equivalent.append(Spared(mutant, why))
         else:
-            found.survived.append(replace(trial, moved=_moved(bench, given)))
+            found.survived.append(replace(trial, moved=_moved(bench, given), tried=len(given)))
     return found
 
 
@@ -177,21 +188,65 @@ def _hidden(bench: Bench, field_name: str) -> bool:
     return may_show(field_name) or field_name in bench.unreached
 
 
-def _try_one(bench: Bench, mutant: Mutant, port: GeneratedPort, given: dict[str, torch.Tensor]) -> Trial:
+def _try_one(
+    bench: Bench, mutant: Mutant, port: GeneratedPort, given: dict[str, torch.Tensor], *, thorough: bool
+) -> Trial:
     """The first probe that kills a mutant, or the one on which it moves logits most; cheap ones come first.
 
     What the port gives is kept in `given`, by the probe's name.
     """
-    named = mutant.fault.probes
-    best = Trial(mutant, "", -1.0)
-    for baseline in sorted(bench.baselines, key=lambda one: (one.probe.name not in named, one.probe.input_ids.numel())):
-        given[baseline.probe.name] = logits = port.logits(baseline.probe)
-        result = judge(bench.reference, baseline, logits)
-        if result.times_floor > best.times_floor:
-            best = Trial(mutant, baseline.probe.name, result.times_floor)
+    best, patient = Trial(mutant, "", -1.0), not _may_idle(bench, mutant, thorough=thorough)
+    for baseline in _cheapest_first(bench, mutant):
+        given[baseline.probe.name], times = _against(bench.reference, baseline, port)
+        if times > best.times_floor:
+            best = Trial(mutant, baseline.probe.name, times)
         if best.times_floor > BOUND:
             return best
+        if not patient and baseline.probe.input_ids.numel() > _FEW and not _moved(bench, given):
+            return best
     return best if bench.reference.dtype is torch.float32 else _alone(bench, mutant, port) or best
+
+
+def _cheapest_first(bench: Bench, mutant: Mutant) -> list[Baseline]:
+    """The baselines in the order in which a mutant is tried: those that its fault names, then the rest."""
+    named = mutant.fault.probes
+    return sorted(bench.baselines, key=lambda one: (one.probe.name not in named, one.probe.input_ids.numel()))
+
+
+def _against(reference: Reference, baseline: Baseline, port: GeneratedPort) -> tuple[torch.Tensor, float]:
+    """A port's logits on a probe, up to the piece that gives it away, and by how many floors they are off."""
+    probe, pieces, start = baseline.probe, [], 0
+    for piece in port.stream(probe):
+        pieces.append(piece)
+        end = start + piece.shape[1]
+        if probe.chunks is not None and not baseline.choices.calls:
+            times = times_floor(reference, _part(baseline, start, end), piece)
+            if times > BOUND:
+                return torch.cat(pieces, dim=1), times
+        start = end
+    logits = torch.cat(pieces, dim=1)
+    return logits, times_floor(reference, baseline, logits)
+
+
+def _part(baseline: Baseline, start: int, end: int) -> Baseline:
+    """A piece of a baseline. Its floor is such that what exceeds it exceeds that of the whole: squares add up."""
+    probe, floor = baseline.probe, baseline.floor
+    mask = None if probe.attention_mask is None else probe.attention_mask[:, start:end]
+    part = replace(probe, input_ids=probe.input_ids[:, start:end], position_ids=None, attention_mask=mask, chunks=None)
+    share = math.sqrt(max(part.tokens, 1) / max(probe.tokens, 1))
+    return replace(
+        baseline, probe=part, logits=baseline.logits[:, start:end], floor=Floor(floor.max_abs, floor.rms / share)
+    )
+
+
+def _may_idle(bench: Bench, mutant: Mutant, *, thorough: bool) -> bool:
+    """Whether nothing is expected of a mutant on more probes, once it has changed no bit on some.
+
+    It rounds what a model in 32 bits does not round, or other weights will show it better.
+    """
+    if mutant.fault.same_when == IN_32_BITS:
+        return bench.reference.dtype is torch.float32
+    return not thorough and may_show(mutant.fault.field)
 
 
 def _alone(bench: Bench, mutant: Mutant, port: GeneratedPort) -> Trial | None:
@@ -218,8 +273,11 @@ def _why_equal(bench: Bench, mutant: Mutant, port: GeneratedPort, given: Mapping
     if not reason or narrow or mutant.fault.field in bench.unreached:
         return None
     in_double: GeneratedPort | Unmade | None = None
+    tried = given or {one.probe.name for one in bench.baselines}
     for baseline in sorted(bench.baselines, key=lambda one: one.probe.input_ids.numel()):
         probe = baseline.probe
+        if probe.name not in tried:
+            continue  # what idles in 32 bits is not tried on every probe
         ours = given[probe.name] if probe.name in given else port.logits(probe)
         if torch.equal(ours, bench.workshop.right(probe)):
             continue

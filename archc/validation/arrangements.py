@@ -16,11 +16,12 @@ from torch import Tensor
 
 from archc.architecture.model import Architecture
 from archc.validation.choices import Choices
-from archc.validation.parity import Deviation, Floor, ProbeResult, deviation, up_to_a_tie
+from archc.validation.parity import Deviation, Floor, ProbeResult, distance, up_to_a_tie
 from archc.validation.probes import SHIFTED, Probe, length_matters, mixers, straddling
 
 _CHANGED = 4
 _TYPICAL = 64
+_STEPS = 3
 _Compare: TypeAlias = Callable[[Sequence[Tensor]], float]
 
 
@@ -41,12 +42,18 @@ class Check:
     """Whether a port that is right elsewhere may trip over its inputs."""
 
 
-def arrangement_checks(architecture: Architecture, results: Sequence[ProbeResult]) -> Iterator[Check]:
-    """What is asked of any side, given what was found on the probes.
+def arrangement_checks(
+    architecture: Architecture, results: Sequence[ProbeResult], *, quick: bool = False
+) -> Iterator[Check]:
+    """What is asked of any side, given what was found on the probes; `quick`, only that its cache is of use.
 
     Where rotations depend on the length of the input, tokens depend on what is beside and behind them.
     """
     typical = typical_of(results)
+    if quick:
+        if typical is not None and not length_matters(architecture):
+            yield _cache(typical, replace(typical.probe, name="in steps", chunks=_to_the_end(typical.probe.tokens)))
+        return
     if typical is not None:
         yield _causality(typical)
     if length_matters(architecture):
@@ -62,13 +69,13 @@ def arrangement_checks(architecture: Architecture, results: Sequence[ProbeResult
     yield from _across_windows(architecture, _plain(results))
 
 
-def further_inputs(architecture: Architecture, probes: Sequence[Probe]) -> list[Probe]:
+def further_inputs(architecture: Architecture, probes: Sequence[Probe], *, quick: bool = False) -> list[Probe]:
     """What is asked beside these probes, for ports that run everything at once."""
     unjudged = [
         ProbeResult(one, Floor(1.0, 1.0), Deviation(0.0, 0.0, 0.0, 1.0), 0.0, (), Choices(), torch.zeros_like(one.real))
         for one in probes
     ]
-    checks = arrangement_checks(architecture, unjudged)
+    checks = arrangement_checks(architecture, unjudged, quick=quick)
     asked = {one.name: one for check in checks for one in (*check.shared, *check.probes)}
     known = {probe.name for probe in probes}
     return [one for name, one in asked.items() if name not in known]
@@ -135,6 +142,11 @@ def _cache(result: ProbeResult, probe: Probe | None = None, name: str = "cache e
     pieces = probe or result.probe
     whole = result.probe if probe else replace(result.probe, name="in one piece", chunks=None)
     return Check(name, (pieces, whole), lambda runs: _times(runs[0], runs[1], result.probe.real, result))
+
+
+def _to_the_end(tokens: int) -> tuple[int, ...]:
+    """Pieces of a prompt: a prefill, and its last tokens one by one."""
+    return (tokens - _STEPS, *[1] * _STEPS)
 
 
 def _across_windows(architecture: Architecture, plain: Sequence[ProbeResult]) -> Iterator[Check]:
@@ -216,4 +228,4 @@ def _times(ours: Tensor, theirs: Tensor, judged: Tensor, result: ProbeResult) ->
 
 def _apart(ours: Tensor, theirs: Tensor, judged: Tensor, tied: Tensor, floor: Floor) -> float:
     """How far two runs of a side are apart, in floors."""
-    return floor.times(deviation(ours, theirs, up_to_a_tie(ours, theirs, judged, tied, floor)))
+    return floor.times(distance(ours, theirs, up_to_a_tie(ours, theirs, judged, tied, floor)))

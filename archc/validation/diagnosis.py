@@ -20,7 +20,7 @@ from torch import Tensor
 
 from archc.faults.tunable import TUNABLES, Tunable, logarithmic
 from archc.validation.evidence import Answers, Case, Evidence
-from archc.validation.parity import deviation
+from archc.validation.parity import distance
 from archc.validation.ports import GeneratedPort
 from archc.validation.workshop import Mutant, Workshop
 
@@ -289,8 +289,8 @@ class _Search:
             port = self.workshop.make(dtype=dtype)
             assert isinstance(port, GeneratedPort)
             answers = Answers(port)
-            noise = [deviation(_given(answers, one), one.right, one.judged).rms for one in logits]
-            off = [deviation(one.ours, one.right, one.judged).rms for one in logits]
+            noise = [distance(_given(answers, one), one.right, one.judged).rms for one in logits]
+            off = [distance(one.ours, one.right, one.judged).rms for one in logits]
             if logits and all(a / _ALIKE <= b <= a * _ALIKE for a, b in zip(noise, off, strict=True)):
                 return f"no mistake explains it, but the port deviates as much as the model does in {name}"
         return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from archc.validation.parity import BOUND, NUDGES, Baseline, Floor, deviation, floor_of
+from archc.validation.parity import BOUND, NUDGES, Baseline, Floor, distance, floor_of
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference, nudge
@@ -40,12 +40,12 @@ class Evidence:
 
     def times(self, other: Tensor, floor: Floor | None = None) -> float:
         """How far another model is from the port, in floors."""
-        return (floor or self.floor).times(deviation(other, self.ours, self.judged))
+        return (floor or self.floor).times(distance(other, self.ours, self.judged))
 
     def nearness(self, other: Tensor) -> float:
         """The root mean square distance of another model from the port, relative to that of the right one."""
-        mine = deviation(other, self.ours, self.judged).rms
-        right = deviation(self.right, self.ours, self.judged).rms
+        mine = distance(other, self.ours, self.judged).rms
+        right = distance(self.right, self.ours, self.judged).rms
         return mine / right if right > 0 else (0.0 if mine == 0 else float("inf"))
 
     def agrees(self, other: Tensor, floor: Floor | None = None) -> bool:
@@ -130,7 +130,7 @@ class Answers:
             finally:
                 nudge(tensors, seed, -1)
             assert again is not None
-            moved.append(deviation(again, found, evidence.judged))
+            moved.append(distance(again, found, evidence.judged))
         own = floor_of(moved, found[evidence.judged])
         return Floor(max(own.max_abs, evidence.floor.max_abs), max(own.rms, evidence.floor.rms))
 
@@ -168,7 +168,7 @@ def _traced(reference: Reference, baseline: Baseline, ours: Side, right: Side) -
         if point == "logits" or point not in mine or point not in theirs or len(shapes) > 1:
             continue
         if tensor.shape[:2] == judged.shape:
-            floor = floor_of([deviation(moved[point], tensor, judged)], tensor[judged])
+            floor = floor_of([distance(moved[point], tensor, judged)], tensor[judged])
             routed = bool(baseline.choices.calls)
             found.append(Evidence(probe, point, mine[point], theirs[point], floor, judged, routed))
     return found

@@ -22,7 +22,7 @@ from archc.checkpoints.manifest import knows_tensors
 from archc.codegen import UngeneratedError, refuse_ungenerated
 from archc.errors import IncompleteError
 from archc.faults.base import Fault
-from archc.validation.adequacy import Adequacy, Bench, see_fields, settle, try_mutants
+from archc.validation.adequacy import Adequacy, Bench, Trial, see_fields, settle, try_mutants
 from archc.validation.diagnosis import Diagnosis, diagnose
 from archc.validation.evidence import Case, Side
 from archc.validation.parity import Baseline, ProbeResult, judge, measure
@@ -83,7 +83,7 @@ def look_for_faults(
         found.diagnosis = _diagnosis(judged, workshop, mutants, step)
         return found
     bench = Bench(judged.reference, judged.baselines, workshop, step, judged.unreached)
-    found.adequacy = try_mutants(bench, mutants)
+    found.adequacy = try_mutants(bench, mutants, thorough=False)
     found.observed, found.blind = see_fields(bench, compiled.loaded, found.adequacy)
     _on_other_weights(bench, compiled, folder, port, open_port, mutants, found)
     return found
@@ -124,13 +124,17 @@ def _on_other_weights(
                 found.diagnosis = _diagnosis(again, workshop, mutants, bench.step)
                 return
             benches.append(Bench(again.reference, again.baselines, workshop, bench.step, bench.unreached))
-            _try_survivors(benches[-1], compiled, found, adequacy)
+            _try_survivors(benches[-1], adequacy.survived, compiled, found, adequacy)
+        hasty = [trial for trial in adequacy.survived if trial.tried < len(bench.baselines)]
+        _try_survivors(bench, hasty, compiled, found, adequacy)
         settle(adequacy, *benches)
 
 
 def _workshop(architecture: Architecture, folder: Path, judged: Judged) -> Workshop:
     own = judged.port if isinstance(judged.port, GeneratedPort) else None
-    return Workshop(architecture, own or GeneratedPort(architecture, folder, judged.reference.dtype))
+    if own is None:
+        return Workshop(architecture, GeneratedPort(architecture, folder, judged.reference.dtype))
+    return Workshop(architecture, own, judged.logits)
 
 
 def _unable(architecture: Architecture, folder: Path, port: Port) -> str | None:
@@ -158,20 +162,33 @@ def _judge_again(
     plain = [one for one in derived if one.chunks is None and one.position_ids is None and len(one.input_ids) == 1]
     probe = min(plain, key=lambda one: abs(one.tokens - _RESCALED_TOKENS))
     probes = [replace(probe, name=rescaling.name, purpose=rescaling.purpose)]
-    baselines, _ = measure(reference, probes, step)
+    baselines, _ = measure(reference, probes, step, quick=True)
     step(f"port: {rescaling.name}")
     return Judged(reference, port, baselines, {rescaling.name: port.logits(probes[0])})
 
 
-def _try_survivors(bench: Bench, compiled: Compiled, found: Faulting, adequacy: Adequacy) -> None:
-    """Mutants and fields that nothing showed so far, on other weights."""
-    again = try_mutants(bench, [trial.mutant for trial in adequacy.survived])
+def _try_survivors(
+    bench: Bench, survived: Sequence[Trial], compiled: Compiled, found: Faulting, adequacy: Adequacy
+) -> None:
+    """Mutants that nothing showed so far, and fields, on other weights or on more probes."""
+    if not survived and not found.blind:
+        return
+    again = try_mutants(bench, [trial.mutant for trial in survived])
     adequacy.killed += again.killed
     dead = {id(trial.mutant) for trial in again.killed}
-    adequacy.survived = [trial for trial in adequacy.survived if id(trial.mutant) not in dead]
+    left = {id(trial.mutant): trial for trial in again.survived}
+    adequacy.survived = [
+        _furthest(trial, left.get(id(trial.mutant))) for trial in adequacy.survived if id(trial.mutant) not in dead
+    ]
     observed, _ = see_fields(bench, compiled.loaded, adequacy, only={one.field for one in found.blind})
     found.observed = list(dict.fromkeys(found.observed + observed))
     found.blind = [one for one in found.blind if one.field not in found.observed]
+
+
+def _furthest(trial: Trial, again: Trial | None) -> Trial:
+    """What showed a mutant best in two trials of it."""
+    best = trial if again is None or trial.times_floor >= again.times_floor else again
+    return replace(best, tried=max(trial.tried, again.tried if again else 0))
 
 
 def _diagnosis(judged: Judged, workshop: Workshop, mutants: Sequence[Mutant], step: Callable[[str], None]) -> Diagnosis:

@@ -34,14 +34,14 @@ from archc.validation.faulting import Judged, look_for_faults
 from archc.validation.gains import GainDoubt, doubtful_gains
 from archc.validation.inside import look_inside
 from archc.validation.invariants import Invariant, check_invariants
-from archc.validation.parity import FloorRun, ProbeResult, judge, measure
+from archc.validation.parity import FloorRun, ProbeResult, is_prompt, judge, measure
 from archc.validation.plain import opener_of, plain_form
 from archc.validation.ports import Batching, GeneratedPort, OpenPort, Port
 from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
-from archc.validation.text import TextLoss, Tokens, known_tokens, read_tokens, text_loss, text_probe
+from archc.validation.text import BESIDE, TextLoss, Tokens, known_tokens, read_tokens, text_loss, text_probe
 
 Step = Callable[[str], None]
 
@@ -58,6 +58,8 @@ class GateResult:
     """How the checkpoint is quantised; empty where it is not. The reference has its weights in plain float32."""
     dtype: torch.dtype = torch.float32
     """In which both sides ran."""
+    quick: bool = False
+    """Whether only the level was run that looks at short prompts, and plants no mistakes."""
     port_kind: str = ""
     port_name: str = ""
     reference_version: str = ""
@@ -117,12 +119,14 @@ def run_gate(
     open_port: OpenPort = GeneratedPort,
     dtype: torch.dtype = torch.float32,
     catalogue: Sequence[Fault] = (),
+    quick: bool = False,
 ) -> GateResult:
     """Holds a port of a spec, with the weights in `folder`, against transformers, in a `dtype`.
 
     `step` is told what is about to run. `text` is a text file to compare losses on. `open_port` makes the port, by
     default the generated module. Mistakes of the `catalogue` say whether the gate would have seen them, where the port
-    passes, and explain the port, where it fails. Raises IncompleteError where the verdict cannot be reached; a port
+    passes, and explain the port, where it fails. `quick` runs short prompts alone, beside the static checks, and says
+    what it leaves out. Raises IncompleteError where the verdict cannot be reached; a port
     that is wrong is a result, not an error.
     """
     architecture = compiled.architecture
@@ -138,15 +142,17 @@ def run_gate(
     result = GateResult(
         architecture.name, fingerprint(compiled), manifest, config, dequantised=checkpoint.method, dtype=dtype
     )
+    result.quick = quick
     if manifest.passed:
         result.gains = doubtful_gains(architecture, checkpoint.tensors) if knows_tensors(architecture) else ()
-        tokens = None if text is None else read_tokens(architecture, folder, text)
+        tokens = None if text is None or quick else read_tokens(architecture, folder, text)
+        tokens = tokens and tokens.first(BESIDE)
         if checkpoint.method:
             step(f"dequantise {checkpoint.method}")
         with checkpoint.plain() as plain:
             opened = opener_of(open_port, checkpoint, plain)
             opened = partial(GeneratedPort, dtype=dtype) if opened is GeneratedPort else opened
-            _run_probes(compiled, plain, tokens, step, opened, catalogue, result)
+            _run_probes(compiled, plain, tokens, step, opened, () if quick else catalogue, result)
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -175,15 +181,17 @@ def _run_probes(
     result.port_kind, result.port_name = port.kind, port.name
     clock.lap("load")
 
-    derived, blind, wall = probes_for(architecture, reference, known_tokens(folder))
+    derived, blind, wall = probes_for(architecture, reference, None if result.quick else known_tokens(folder))
     result.planned = len(derived)
+    derived, left_out = quick_probes(derived) if result.quick else (derived, [])
     if isinstance(port, Batching):
         step("port: all probes")
-        port.prepare([*derived, *further_inputs(architecture, derived), *([text_probe(tokens)] if tokens else [])])
+        further = further_inputs(architecture, derived, quick=result.quick)
+        port.prepare([*derived, *further, *([text_probe(tokens)] if tokens else [])])
         clock.lap("port")
     probes, unseen = _feasible(derived, reference, port, steps_differ=length_matters(architecture))
-    result.blind += blind + unseen
-    baselines, result.floor_runs = measure(reference, probes, step)
+    result.blind += blind + left_out + unseen
+    baselines, result.floor_runs = measure(reference, probes, step, quick=result.quick)
     result.disagreement = disagreement_of(reference, baselines)
     result.steps_against_whole = reference.steps_are_whole
     clock.lap("reference")
@@ -194,8 +202,7 @@ def _run_probes(
         logits[baseline.probe.name] = port.logits(baseline.probe)
         result.probes.append(judge(reference, baseline, logits[baseline.probe.name]))
     step("invariants")
-    result.invariants, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall)
-    result.blind += unasked
+    _check_invariants(architecture, Judged(reference, port, baselines, logits), wall, result)
     _try_rearranged(compiled, folder, open_port, Judged(reference, port, baselines, logits), result, step)
     if contradicts_itself(architecture, result.disagreement):
         hold_steps_against_whole(reference, result.probes, baselines, logits, step)
@@ -221,6 +228,22 @@ def probes_for(
     return *derive_probes(architecture, avoid=reference.padding, wall=wall, known=known), wall
 
 
+def quick_probes(probes: Sequence[Probe]) -> tuple[list[Probe], list[Blind]]:
+    """The probes of the quick level, short prompts, and what it leaves out beside the others."""
+    kept = [probe for probe in probes if is_prompt(probe)]
+    left_out = [probe.name for probe in probes if not is_prompt(probe)]
+    left_out += [UNUSED, "invariants but that of the cache", "other weights"]
+    return kept, [Blind("quick", f"it leaves out {', '.join(left_out)}, and what mistakes would have been seen")]
+
+
+def _check_invariants(architecture: Architecture, judged: Judged, wall: int | None, result: GateResult) -> None:
+    """Adds what must hold whatever the reference says."""
+    reference, port, logits = judged.reference, judged.port, judged.logits
+    found, unasked = check_invariants(architecture, reference, port, result.probes, logits, wall, quick=result.quick)
+    result.invariants += found
+    result.blind += unasked
+
+
 def _try_rearranged(
     compiled: Compiled,
     folder: Path,
@@ -231,7 +254,7 @@ def _try_rearranged(
 ) -> None:
     """Adds the invariants that need other weights, tried on a typical probe."""
     typical = typical_of(result.probes)
-    if typical is not None and knows_tensors(compiled.architecture):
+    if typical is not None and knows_tensors(compiled.architecture) and not result.quick:
         step("rearranged weights")
         own = judged.logits[typical.probe.name]
         spec, reference = compiled.loaded.spec, judged.reference

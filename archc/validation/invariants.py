@@ -12,6 +12,7 @@ from archc.analysis.cache import cache_sizes
 from archc.architecture.model import Architecture
 from archc.errors import IncompleteError
 from archc.parts.base import MixerPart
+from archc.parts.caches import FullCache, LatentCache
 from archc.validation.arrangements import Check, arrangement_checks, padding_checks
 from archc.validation.parity import BOUND, ProbeResult
 from archc.validation.ports import Port
@@ -19,6 +20,9 @@ from archc.validation.probes import Blind, Probe, mixers
 from archc.validation.reference import Reference
 
 _CACHED = 256
+"""Tokens after which the reference's cache is counted: enough for what shrinks or fills up with them,"""
+_GROWING = 16
+"""or, where every token adds as much as the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,18 @@ def check_invariants(
     results: list[ProbeResult],
     logits: Mapping[str, Tensor],
     wall: int | None,
+    *,
+    quick: bool = False,
 ) -> tuple[list[Invariant], list[Blind]]:
     """Cache size and windows, and everything that must not change with how tokens are arranged.
 
     `logits` are the port's own, by the probe's name; `wall` is how many positions there are, if that is limited. What
     the reference itself does not keep is not asked of a port, and said to be unseen; so is what a port has no argument
-    for. A cache that is no list of keys and values by layer is not looked into.
+    for. A cache that is no list of keys and values by layer is not looked into. `quick` asks little of an arrangement.
     """
     found, blind = _against_own_cache(architecture, reference, wall), []
     ours, theirs = _Runs(port, logits), _Runs(reference)
-    for check in arrangement_checks(architecture, results):
+    for check in arrangement_checks(architecture, results, quick=quick):
         if check.packs and not getattr(port, "packs", False):
             continue  # positions that begin anew mean nothing to most ports
         if why := next(filter(None, map(port.refusal, (*check.shared, *check.probes))), None):
@@ -112,7 +118,9 @@ def _against_own_cache(architecture: Architecture, reference: Reference, wall: i
 
     A window longer than every probe shows nowhere else.
     """
-    tokens = min(_CACHED, wall or _CACHED)
+    kinds = {cache.kind for mixer in mixers(architecture) for cache in mixer.caches()}
+    enough = _GROWING if kinds <= {FullCache.kind, LatentCache.kind} else _CACHED
+    tokens = min(enough, wall or enough)
     held = reference.cached(tokens)
     if held is None or len(held.windows) != len(architecture.layers):
         return []

@@ -1,8 +1,8 @@
 """Parity without guessed tolerances: deviations, the noise floor, and a verdict for every probe.
 
 The floor of a probe is the largest deviation that arithmetic alone produced on it: the reference
-run again with every weight moved by one unit in the last place (several seeds), through fused
-attention, and in fp64. Discrete choices (experts) are pinned meanwhile. A port passes a probe when it
+run again with every weight moved by one unit in the last place, and on short prompts through
+fused attention and in fp64. Discrete choices (experts) are pinned meanwhile. A port passes a probe when it
 deviates by at most BOUND floors, in the largest element and in the root mean square, from the
 reference or from the reference with choices within the noise taken the other way.
 """
@@ -10,7 +10,7 @@ reference or from the reference with choices within the noise taken the other wa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -26,21 +26,32 @@ from archc.validation.reference import Reference, Run
 
 BOUND = 8.0
 NUDGES = 3
+"""Runs with moved weights, of a probe that is SHORT; a longer one has enough numbers for its largest to be settled."""
+SHORT = 32
+"""Tokens of a probe whose floor varies with the seed."""
+_PROMPT = 64
+"""Tokens of the longest prompt that is run in other arithmetic."""
 TOGETHER = 2
 """Near ties of one token that may be taken the other way at once."""
 _ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Deviation:
+class Distance:
+    """How far numbers are from the reference's, in the largest element and in the root mean square."""
+
+    max_abs: float
+    rms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation(Distance):
     """How far logits are from the reference's.
 
     max_abs and rms are in logits; kl is the mean divergence of the predicted distributions from the
     reference's, in nats; top1 is the share of positions with the same likeliest token.
     """
 
-    max_abs: float
-    rms: float
     kl: float
     top1: float
 
@@ -52,11 +63,11 @@ class Floor:
     max_abs: float
     rms: float
 
-    def times(self, deviation: Deviation) -> float:
-        """The deviation in floors; infinite where it is not a number."""
+    def times(self, distance: Distance) -> float:
+        """The distance in floors; infinite where it is not a number."""
         if not (math.isfinite(self.max_abs) and math.isfinite(self.rms)):
             return math.inf  # a reference that is no number when nudged says nothing about a port
-        ratio = max(deviation.max_abs / self.max_abs, deviation.rms / self.rms)
+        ratio = max(distance.max_abs / self.max_abs, distance.rms / self.rms)
         return ratio if math.isfinite(ratio) else math.inf
 
 
@@ -99,22 +110,39 @@ class ProbeResult:
         return self.times_floor <= BOUND
 
 
-def deviation(logits: Tensor, reference: Tensor, judged: Tensor) -> Deviation:
+def distance(logits: Tensor, reference: Tensor, judged: Tensor) -> Distance:
     """How far `logits` are from `reference` [batch, tokens, vocab] at the `judged` positions [batch, tokens]."""
     if logits.shape != reference.shape:
-        return Deviation(math.inf, math.inf, math.inf, 0.0)
-    ours, theirs = logits[judged], reference[judged]
-    largest, squares, divergence, agreed = 0.0, 0.0, 0.0, 0
-    for start in range(0, len(ours), _ROWS_AT_ONCE):
-        a, b = (logits[start : start + _ROWS_AT_ONCE].double() for logits in (ours, theirs))
-        difference = a - b
+        return Distance(math.inf, math.inf)
+    largest, squares, count = 0.0, 0.0, 0
+    for ours, theirs in _few_rows(logits, reference, judged):
+        difference = ours - theirs
         largest = max(largest, _or_infinite(difference.abs().max()))
-        squares += _or_infinite(difference.square().sum())
-        divergence += float(F.kl_div(a.log_softmax(-1), b.log_softmax(-1), log_target=True, reduction="sum"))
-        agreed += int((a.argmax(-1) == b.argmax(-1)).sum())
-    count = max(len(ours), 1)
-    kl = max(divergence / count, 0.0)
-    return Deviation(largest, math.sqrt(squares / max(ours.numel(), 1)), kl, agreed / count)
+        squares += _or_infinite(torch.linalg.vector_norm(difference, dtype=torch.float64)) ** 2
+        count += difference.numel()
+    return Distance(largest, math.sqrt(squares / max(count, 1)))
+
+
+def deviation(logits: Tensor, reference: Tensor, judged: Tensor) -> Deviation:
+    """The `distance`, and what it means for the predicted distributions."""
+    apart = distance(logits, reference, judged)
+    if logits.shape != reference.shape:
+        return Deviation(apart.max_abs, apart.rms, math.inf, 0.0)
+    divergence, agreed, count = 0.0, 0, 0
+    for ours, theirs in _few_rows(logits, reference, judged):
+        a, b = ours.double().log_softmax(-1), theirs.double().log_softmax(-1)
+        divergence += float(F.kl_div(a, b, log_target=True, reduction="sum"))
+        agreed += int((ours.argmax(-1) == theirs.argmax(-1)).sum())
+        count += len(ours)
+    return Deviation(apart.max_abs, apart.rms, max(divergence / max(count, 1), 0.0), agreed / max(count, 1))
+
+
+def _few_rows(logits: Tensor, reference: Tensor, judged: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The judged positions of both sides, [n, vocab], a few at a time, in no less than 32 bits."""
+    for places in torch.split(judged.nonzero(), _ROWS_AT_ONCE):
+        ours, theirs = (side[tuple(places.T)] for side in (logits, reference))
+        wide = torch.promote_types(torch.promote_types(ours.dtype, theirs.dtype), torch.float32)
+        yield ours.to(wide), theirs.to(wide)
 
 
 def _or_infinite(value: Tensor) -> float:
@@ -128,7 +156,8 @@ class FloorRun:
 
     `times_floor` is the most that it deviated, in floors of the nudged runs, where it counts. On
     the probes `left_out` it deviates by more than BOUND, or the model refuses it: there it computes
-    something else (a mask that overflows in fp64) or nothing, and does not widen the floor.
+    something else (a mask that overflows in fp64) or nothing, and does not widen the floor. `on` are
+    the probes that it was tried on.
     """
 
     name: str
@@ -136,98 +165,140 @@ class FloorRun:
     left_out: tuple[str, ...]
     refused: bool = False
     """Whether the model does not support it at all."""
+    on: tuple[str, ...] = ()
 
 
-_Rerun: TypeAlias = tuple[Deviation, Choices]
+_Rerun: TypeAlias = tuple[Distance, Choices]
 
 
 def measure(
-    reference: Reference, probes: list[Probe], step: Callable[[str], None]
+    reference: Reference, probes: list[Probe], step: Callable[[str], None], *, quick: bool = False
 ) -> tuple[list[Baseline], list[FloorRun]]:
-    """The baselines of all probes, and the runs that their floors come from; `step` is told what is about to run."""
+    """The baselines of all probes, and the runs that their floors come from; `step` is told what is about to run.
+
+    A `quick` floor is that of moved weights alone, and of a single run where no experts may tie.
+    """
     step("reference")
-    base = [reference.run(probe) for probe in probes]
+    base = {probe.name: reference.run(probe) for probe in probes}
 
-    def rerun(name: str, change: AbstractContextManager[None]) -> list[_Rerun]:
+    def rerun(name: str, change: AbstractContextManager[None], some: Sequence[Probe]) -> dict[str, _Rerun]:
         step(name)
+        found = {}
         with change:
-            again = [reference.run(probe, one.choices) for probe, one in zip(probes, base, strict=True)]
-        return [
-            (deviation(run.logits, one.logits, probe.real), run.choices)
-            for run, one, probe in zip(again, base, probes, strict=True)
-        ]
+            for probe in some:
+                run = reference.run(probe, base[probe.name].choices)
+                found[probe.name] = distance(run.logits, base[probe.name].logits, probe.real), run.choices
+        return found
 
-    nudged = list(zip(*(rerun(f"floor {n + 1}/{NUDGES}", reference.nudged(n)) for n in range(NUDGES)), strict=True))
-    floors = [
-        floor_of([found for found, _ in runs], one.logits[probe.real])
-        for runs, one, probe in zip(nudged, base, probes, strict=True)
-    ]
-    noises = [noise_of(one.choices, [moved for _, moved in runs]) for runs, one in zip(nudged, base, strict=True)]
-    runs = [FloorRun("one unit in the last place", 1.0, ())]
-    for name, other in _other_arithmetic(reference, rerun):
-        if other is None:
-            runs.append(FloorRun(name, 0.0, tuple(probe.name for probe in probes), refused=True))
+    nudged: dict[str, list[_Rerun]] = {probe.name: [] for probe in probes}
+    for n in range(NUDGES):
+        due = [probe for probe in probes if n < nudges_of(probe, base[probe.name].choices, quick=quick)]
+        if due:
+            for name, found in rerun(f"floor {n + 1}/{NUDGES}", reference.nudged(n), due).items():
+                nudged[name].append(found)
+    floors = {
+        probe.name: floor_of([found for found, _ in nudged[probe.name]], base[probe.name].logits[probe.real])
+        for probe in probes
+    }
+    runs = [FloorRun("one unit in the last place", 1.0, (), on=tuple(probe.name for probe in probes))]
+    prompts = [] if quick else [probe for probe in probes if is_prompt(probe)]
+    for name, change in _other_arithmetic(reference) if prompts else ():
+        on = tuple(probe.name for probe in prompts)
+        try:
+            other = {probe: found for probe, (found, _) in rerun(name, change(), prompts).items()}
+        except (IncompleteError, ValueError, ImportError):
+            runs.append(FloorRun(name, 0.0, on, refused=True, on=on))
             continue
-        times = [floor.times(one) for floor, one in zip(floors, other, strict=True)]
-        left_out = tuple(probe.name for probe, one in zip(probes, times, strict=True) if one > BOUND)
-        runs.append(FloorRun(name, max((one for one in times if one <= BOUND), default=0.0), left_out))
-        floors = [
-            Floor(max(floor.max_abs, one.max_abs), max(floor.rms, one.rms)) if floor.times(one) <= BOUND else floor
-            for floor, one in zip(floors, other, strict=True)
-        ]
+        times = {probe: floors[probe].times(found) for probe, found in other.items()}
+        counted = {probe: one for probe, one in times.items() if one <= BOUND}
+        left_out = tuple(probe for probe in on if probe not in counted)
+        runs.append(FloorRun(name, max(counted.values(), default=0.0), left_out, on=on))
+        for probe in counted:
+            floor, apart = floors[probe], other[probe]
+            floors[probe] = Floor(max(floor.max_abs, apart.max_abs), max(floor.rms, apart.rms))
     return [
-        Baseline(probe, one.logits, floor, one.choices, noise)
-        for probe, one, floor, noise in zip(probes, base, floors, noises, strict=True)
+        Baseline(
+            probe,
+            base[probe.name].logits,
+            floors[probe.name],
+            base[probe.name].choices,
+            noise_of(base[probe.name].choices, [moved for _, moved in nudged[probe.name]]),
+        )
+        for probe in probes
     ], runs
 
 
-def _other_arithmetic(
-    reference: Reference, rerun: Callable[[str, AbstractContextManager[None]], list[_Rerun]]
-) -> Iterator[tuple[str, list[Deviation] | None]]:
-    """The runs that a model may not support: None for those that it refuses."""
-    changes = (("fused attention", reference.fused_attention), (reference.wider, reference.wider_arithmetic))
-    for name, change in changes:
-        try:
-            yield name, [found for found, _ in rerun(name, change())]
-        except (IncompleteError, ValueError, ImportError):
-            yield name, None
+def nudges_of(probe: Probe, choices: Choices, *, quick: bool = False) -> int:
+    """How many runs with moved weights the floor of a probe takes: several where it is short, or experts may tie."""
+    return NUDGES if choices.calls or (probe.tokens <= SHORT and not quick) else 1
 
 
-def floor_of(runs: list[Deviation], logits: Tensor) -> Floor:
+def is_prompt(probe: Probe) -> bool:
+    """Whether it is one row of few tokens at positions from 0 on, run in one piece."""
+    one_row = len(probe.input_ids) == 1 and probe.chunks is None
+    return one_row and probe.position_ids is None and probe.tokens <= _PROMPT
+
+
+def _other_arithmetic(reference: Reference) -> Iterator[tuple[str, Callable[[], AbstractContextManager[None]]]]:
+    """The runs that a model may not support."""
+    yield "fused attention", reference.fused_attention
+    yield reference.wider, reference.wider_arithmetic
+
+
+def floor_of(runs: Sequence[Distance], logits: Tensor) -> Floor:
     """The largest of the runs, and at least the rounding of the logits themselves.
 
     Rounding errors are spread evenly over half a unit: their root mean square is far below the largest (an eighth is
     on the safe side, and matters only where nudged weights move nothing).
     """
     epsilon = torch.finfo(logits.dtype).eps
-    scale = float(logits.abs().max()) if logits.numel() else 1.0
+    scale = max(abs(float(end)) for end in logits.aminmax()) if logits.numel() else 1.0
     least = max(epsilon * scale, torch.finfo(torch.float32).tiny)
     return Floor(max([least, *(run.max_abs for run in runs)]), max([least / 8, *(run.rms for run in runs)]))
 
 
 def judge(reference: Reference, baseline: Baseline, logits: Tensor) -> ProbeResult:
-    """A port's logits on a probe against its baseline.
+    """A port's logits on a probe against its baseline, and what its deviation means."""
+    probe = baseline.probe
+    now, flips = _followed(reference, baseline, logits)
+    times, shifted = _times(baseline, logits, now)
+    tied = baseline.noise.tied(now.choices, probe.input_ids)
+    found = deviation(logits, now.logits, probe.real)
+    return ProbeResult(probe, baseline.floor, found, times, flips, now.choices, tied, shifted)
+
+
+def times_floor(reference: Reference, baseline: Baseline, logits: Tensor) -> float:
+    """By how many floors a port leaves its baseline, as `judge` says."""
+    return _times(baseline, logits, _followed(reference, baseline, logits)[0])[0]
+
+
+def _followed(reference: Reference, baseline: Baseline, logits: Tensor) -> tuple[Run, tuple[Flip, ...]]:
+    """The reference as a port must be held against it, and the near ties that it takes the other way for that.
 
     Where they part at a token with a near tie, the reference runs again with that choice taken the
     other way. If it then agrees with the port at that token, the port flipped it, and is held against
     this run from there on: every position is judged, and a flip explains only what it would cause.
     """
-    probe, floor, noise = baseline.probe, baseline.floor, baseline.noise
     now = Run(baseline.logits, baseline.choices)
     flips: tuple[Flip, ...] = ()
-    while (place := _parting(logits, now.logits, probe.real, floor)) is not None:
+    while now.choices.calls and (place := _parting(logits, now.logits, baseline.probe.real, baseline.floor)):
         other = _explained(reference, baseline, logits, now.choices, place)
         if other is None:
             break
         now, flips = other[0], flips + other[1]
-    found = deviation(logits, now.logits, probe.real)
-    tied = noise.tied(now.choices, probe.input_ids)
-    times, shifted = floor.times(found), False
+    return now, flips
+
+
+def _times(baseline: Baseline, logits: Tensor, now: Run) -> tuple[float, bool]:
+    """Floors between a port and a run, and whether that is without one number that all logits of a position are off."""
+    real, floor = baseline.probe.real, baseline.floor
+    times = floor.times(distance(logits, now.logits, real))
     if times > BOUND and logits.shape == now.logits.shape:
         centred = logits - (logits - now.logits).mean(-1, keepdim=True)
-        remaining = floor.times(deviation(centred, now.logits, probe.real))
-        times, shifted = (remaining, True) if remaining <= BOUND else (times, False)
-    return ProbeResult(probe, floor, found, times, flips, now.choices, tied, shifted)
+        remaining = floor.times(distance(centred, now.logits, real))
+        if remaining <= BOUND:
+            return remaining, True
+    return times, False
 
 
 def _explained(
@@ -258,7 +329,7 @@ def _parting(logits: Tensor, reference: Tensor, judged: Tensor, floor: Floor) ->
     """Row and token at which logits first leave the reference by more than BOUND floors; None if nowhere."""
     if logits.shape != reference.shape:
         return None
-    if floor.times(deviation(logits, reference, judged)) <= BOUND:
+    if floor.times(distance(logits, reference, judged)) <= BOUND:
         return None
     difference = torch.where(judged[..., None], logits - reference, 0).double()
     beyond = ~(difference.abs().amax(-1) <= BOUND * floor.max_abs)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
+from importlib.abc import InspectLoader
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from archc.architecture.model import Architecture
 from archc.codegen import generate
+from archc.collection import uncollected
 from archc.errors import IncompleteError
 from archc.validation.choices import Watch
 from archc.validation.places import Places, find_places
@@ -78,7 +79,8 @@ class GeneratedPort:
         self.name = f"generated from {architecture.name}"
         module = import_source(generate(architecture))
         try:
-            self.model: Any = module.Model.from_pretrained(folder, dtype)
+            with uncollected():
+                self.model: Any = module.Model.from_pretrained(folder, dtype)
         except (ValueError, OSError) as error:
             raise IncompleteError(f"the generated module cannot load {folder}: {error}", "check the spec") from error
         self._architecture = architecture
@@ -137,14 +139,23 @@ class GeneratedPort:
             return trace(lambda: self.logits(probe), self.places, (batch, tokens), fed)
 
 
+class _Source(InspectLoader):
+    """Loads a module from its source, which is in no file."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, fullname: str) -> str:
+        """The source."""
+        del fullname
+        return self._source
+
+
 def import_source(source: str) -> Any:
-    """A module from generated source. Nothing of it is left on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.py"
-        file.write_text(source, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location("archc_generated_model", file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+    """A module from generated source. Nothing of it is on disk."""
+    loader = _Source(source)
+    spec = importlib.util.spec_from_loader("archc_generated_model", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
     return module

@@ -25,7 +25,7 @@ from archc.parts.base import Heads
 from archc.parts.base import Tensor as Parameter
 from archc.spec.language import BranchFields, Spec
 from archc.validation.invariants import Invariant, within_bound
-from archc.validation.parity import BOUND, ProbeResult, deviation, up_to_a_tie
+from archc.validation.parity import BOUND, ProbeResult, distance, up_to_a_tie
 from archc.validation.plain import read_tensor
 from archc.validation.ports import OpenPort, Port
 from archc.validation.probes import Blind, mixers
@@ -92,7 +92,7 @@ def _floors_apart(
 
     def apart(ours: Tensor, theirs: Tensor) -> float:
         judged = up_to_a_tie(ours, theirs, result.probe.real, result.tied, result.floor)
-        return result.floor.times(deviation(ours, theirs, judged))
+        return result.floor.times(distance(ours, theirs, judged))
 
     with tempfile.TemporaryDirectory(prefix="archc-") as place:
         into = Path(place)

@@ -18,6 +18,7 @@ from archc.architecture.model import Architecture
 from archc.checkpoints.dequantise import quantisation
 from archc.checkpoints.dequantise_formats import UNQUANTISED
 from archc.checkpoints.headers import read_checkpoint, read_config
+from archc.collection import uncollected
 from archc.errors import IncompleteError
 from archc.validation.arithmetic import arithmetic_in
 from archc.validation.calling import Signature, signature_of
@@ -71,7 +72,7 @@ class Reference:
                 "remove that key: the reference runs eager attention",
             )
         self.version = f"transformers {transformers.__version__}"
-        with _quiet():
+        with _quiet(), uncollected():
             try:
                 model, loading = transformers.AutoModelForCausalLM.from_pretrained(
                     folder,
@@ -103,6 +104,10 @@ class Reference:
         )
         """Ids of tokens that stand for nothing."""
         self._masks = frozenset(name for name, buffer in model.named_buffers() if _is_mask(buffer))
+        self._held: list[tuple[object, int]] = []
+        """What its modules held when a run last began, tables and numbers."""
+        self._ahead: tuple[Probe, Run] | None = None
+        """A run that was needed to see whether it can be done, until it is asked for."""
         self.steps_are_whole = False
         """Whether probes that come in chunks are run in one piece all the same."""
 
@@ -134,7 +139,7 @@ class Reference:
         if self._signature.cache is None:
             return False
         try:
-            self.run(probe)
+            self._ahead = (probe, self.run(probe))
         except IncompleteError:
             return False
         return True
@@ -149,6 +154,9 @@ class Reference:
 
     def run(self, probe: Probe, pinned: Choices | None = None, flip: Flip | None = None) -> Run:
         """A probe as `logits` runs it, with choices pinned and taken the other way as `choices.Watch` says."""
+        if pinned is None and self._ahead is not None and self._ahead[0] is probe and not self.steps_are_whole:
+            ahead, self._ahead = self._ahead[1], None
+            return ahead
         self._forget()
         watch = Watch(pinned, flip)
         if probe.chunks is None or self.steps_are_whole:
@@ -212,13 +220,19 @@ class Reference:
         )
 
     def _forget(self) -> None:
-        """Makes a run independent of those before it.
+        """Makes a run independent of those before it, where its modules hold anything else than after the last time.
 
         With dynamic rotary scaling transformers keeps the frequencies of the longest input so far,
         until an input shorter than the original context comes by (modeling_rope_utils.py,
         dynamic_frequency_update).
         """
-        self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
+        held = _numbers_of(self.model)
+        if len(held) != len(self._held) or any(
+            one is not other or version != before
+            for (one, version), (other, before) in zip(held, self._held, strict=True)
+        ):
+            self._forward(input_ids=torch.zeros((1, 1), dtype=torch.long), use_cache=False)
+            self._held = _numbers_of(self.model)
 
     def _run(self, probe: Probe, given: Mapping[str, Tensor], watch: Watch) -> Any:
         watch.begin(0, *probe.input_ids.shape)
@@ -298,6 +312,18 @@ def nudge(tensors: Iterable[Tensor], seed: int, units: int) -> None:
                 for start in range(0, len(bits), _SIGNS):
                     part = bits[start : start + _SIGNS]
                     part.add_(signs[: len(part)].mul(values[start : start + _SIGNS] != 0))
+
+
+def _numbers_of(model: nn.Module) -> list[tuple[object, int]]:
+    """What modules hold beside their weights, tables and plain numbers, each with how often it was written to."""
+    found: list[tuple[object, int]] = []
+    for module in model.modules():
+        for value in (*vars(module).values(), *module._buffers.values()):
+            if isinstance(value, Tensor):
+                found.append((value, value._version))
+            elif isinstance(value, int | float):
+                found.append((value, 0))
+    return found
 
 
 def _is_mask(buffer: Tensor) -> bool:

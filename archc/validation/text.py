@@ -19,6 +19,9 @@ from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 
 TOKENS = 512
+"""Of a text by which mistakes are weighed,"""
+BESIDE = 256
+"""and of one whose loss is told beside a verdict."""
 _LARGEST_TOKENIZER = 2**26
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from msgspec.structs import replace as altered
-from torch import Tensor
+from torch import Tensor, nn
 
 from archc.architecture.model import Architecture
 from archc.codegen import UngeneratedError, generate
+from archc.collection import uncollected
 from archc.errors import ArchcError
 from archc.faults.base import Fault, Faulty, Layers, Slip
 from archc.faults.catalogue import CATALOGUE
@@ -62,13 +64,18 @@ class Workshop:
     another shape, is not made.
     """
 
-    def __init__(self, architecture: Architecture, correct: GeneratedPort) -> None:
+    def __init__(
+        self, architecture: Architecture, correct: GeneratedPort, known: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """`known` are logits that the correct port gave before, by the name of their probe."""
         self.clean = Faulty(architecture)
         self.correct = correct
         self._weights: Mapping[str, Tensor] = correct.model.state_dict()
         self._source = generate(_nameless(architecture))
         self._in_type: dict[torch.dtype | None, GeneratedPort] = {None: correct}
-        self._right: dict[tuple[str, torch.dtype | None], Tensor] = {}
+        self._right: dict[tuple[str, torch.dtype | None], Tensor] = {
+            (name, None): logits for name, logits in (known or {}).items()
+        }
 
     def right(self, probe: Probe, dtype: torch.dtype | None = None) -> Tensor:
         """Logits of the correct port on a probe, in another type if asked for; each is worked out once."""
@@ -125,7 +132,7 @@ def _loaded(
 ) -> GeneratedPort | Unmade:
     made: Any = import_source(source).Model
     made.initialise = lambda _model: None  # fresh weights would be thrown away
-    with torch.device("meta"):
+    with torch.device("meta"), uncollected(), _without_fresh_weights():
         model: Any = made()
     wanted = model.state_dict()
     if missing := [key for key in wanted if key not in weights]:
@@ -133,5 +140,30 @@ def _loaded(
     if misfit := [key for key in wanted if wanted[key].shape != weights[key].shape]:
         shapes = f"{list(wanted[misfit[0]].shape)}, stored {list(weights[misfit[0]].shape)}"
         return Unmade(f"it needs {misfit[0]} as {shapes}", loud=True)
-    model.load_state_dict({key: weights[key] for key in wanted}, assign=True)
+    _share(model, weights)
     return GeneratedPort.of(model.to(dtype).eval() if dtype else model.eval(), name, architecture)
+
+
+def _share(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Gives a model on the meta device these weights themselves, and no copies."""
+    for path, module in model.named_modules():
+        start = f"{path}." if path else ""
+        for name, _ in list(module.named_parameters(recurse=False)):
+            setattr(module, name, nn.Parameter(weights[start + name], requires_grad=False))
+        for name, _ in list(module.named_buffers(recurse=False)):
+            if start + name in weights:
+                setattr(module, name, weights[start + name])
+
+
+@contextmanager
+def _without_fresh_weights() -> Iterator[None]:
+    """Layers are made without drawing weights, which takes most of the time even where there is nothing to fill."""
+    kinds: tuple[Any, ...] = (nn.Linear, nn.Embedding, nn.Conv1d)
+    own = [kind.reset_parameters for kind in kinds]
+    for kind in kinds:
+        kind.reset_parameters = lambda _layer: None
+    try:
+        yield
+    finally:
+        for kind, reset in zip(kinds, own, strict=True):
+            kind.reset_parameters = reset

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from archc.errors import IncompleteError
 from archc.validation.choices import Choices, noise_of
-from archc.validation.parity import BOUND, Deviation, Floor, deviation, floor_of
+from archc.validation.parity import BOUND, Distance, Floor, distance, floor_of
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 from archc.validation.tracing import Trace, order, split
@@ -103,7 +103,7 @@ class Yardstick:
             truth = self._truth.get(out)
             if truth is None or out not in ours or (times := self._at(point, ours)) is None:
                 continue
-            exact = floor_of([], truth[self._judged]).times(deviation(ours[out], truth, self._judged))
+            exact = floor_of([], truth[self._judged]).times(distance(ours[out], truth, self._judged))
             if times > self.bound / 2 and exact <= GROSS:
                 found.add(point)
         return found
@@ -119,16 +119,16 @@ class Yardstick:
         truth, ours, *runs = values
         if truth is None or ours is None or truth.shape != ours.shape or truth.shape[:2] != self._judged.shape:
             return None
-        found = [deviation(run, truth, self._judged) for run in runs if run is not None]
+        found = [distance(run, truth, self._judged) for run in runs if run is not None]
         floor = floor_of(found, truth[self._judged]) if not self.rounded else self._rounding(found, truth)
-        return floor.times(deviation(ours, truth, self._judged))
+        return floor.times(distance(ours, truth, self._judged))
 
-    def _rounding(self, runs: Iterable[Deviation], truth: Tensor) -> Floor:
+    def _rounding(self, runs: Iterable[Distance], truth: Tensor) -> Floor:
         """The floor in 16 bits: what the reference's arithmetic does, and at least the rounding of the result.
 
         Which of its numbers comes out worst is a matter of luck, in the port as in the reference: twice that is usual.
         """
-        found = [*runs, deviation(truth.to(self._dtype), truth, self._judged)]
+        found = [*runs, distance(truth.to(self._dtype), truth, self._judged)]
         sizes, least = truth[self._judged].double(), torch.finfo(self._dtype).eps / 8
         largest, typical = float(sizes.abs().max()), float(sizes.square().mean().sqrt())
         tiny = torch.finfo(torch.float32).tiny

@@ -48,6 +48,7 @@ SURFACE = {
         "--port-timeout",
         "--trace",
         "--dtype",
+        "--quick",
         "--set",
         "--strict",
         "--junit",

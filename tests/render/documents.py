@@ -10,6 +10,7 @@ _PASSING: dict[str, Any] = {
     "passed_strictly": False,
     "verdict": "at most 0.85 times the noise floor on every probe; the bound is 8",
     "verdict_strictly": "every probe holds, but 1 mistake would go unseen and 1 thing not seen (--strict)",
+    "level": "full",
     "bound": 8.0,
     "reference": {"kind": "transformers", "version": "transformers 5.24.0", "dtype": "float32"},
     "port": {"kind": "python", "name": "/home/someone/port.py:load"},

@@ -10,7 +10,7 @@ import pytest
 
 from archc import __version__
 from archc.checkpoints.hashes import FileHash
-from archc.render.certificate import FAILED, PARITY, certificate
+from archc.render.certificate import FAILED, PARITY, QUICK, certificate
 from tests.render.documents import failing, passing, unloadable
 
 WEIGHTS = [FileHash("config.json", 7, "00" * 32), FileHash("model.safetensors", 9, "11" * 32)]
@@ -40,4 +40,10 @@ def test_what_a_certificate_holds() -> None:
 def test_a_failed_run_is_certified_nothing(document: dict[str, Any], strict: bool) -> None:
     found = certificate(document, WEIGHTS, None, strict=strict)
     assert (found["title"], found["passed"]) == (FAILED, False)
+    assert PARITY not in json.dumps(found)
+
+
+def test_a_quick_run_is_certified_nothing() -> None:
+    found = certificate({**passing(), "level": "quick"}, WEIGHTS, None)
+    assert (found["title"], found["passed"], found["level"]) == (QUICK, True, "quick")
     assert PARITY not in json.dumps(found)

@@ -44,7 +44,7 @@ def test_real_weights_pass(tmp_path: Path) -> None:
     assert result["passed"] is True
     assert all(probe["times_floor"] <= 8 for probe in result["probes"])
     size = next(one for one in result["invariants"] if one["name"] == "cache size")
-    assert size["figure"] == 256 * 11520
+    assert size["figure"] == 16 * 11520
     kept = {one["name"] for one in result["invariants"] if one["passed"]}
     assert {"shift invariance", "grouped heads", "padded decoding", "batch independence", "right padding"} <= kept
     assert result["static"] == result["norm_weights"] == []
