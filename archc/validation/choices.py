@@ -125,6 +125,10 @@ class Watch(TorchFunctionMode):
         self._start, self._shape = start, (batch, tokens)
         self._pieces.append([])
 
+    def made(self) -> Choices:
+        """The choices of the forward pass that runs: they are added as they are made."""
+        return Choices(self._pieces[-1])
+
     def choices(self) -> Choices:
         """What was chosen, over all forward passes."""
         parts: Iterator[tuple[_Call, ...]] = zip(*self._pieces, strict=True)

@@ -71,7 +71,7 @@ class Reference:
                 "remove that key: the reference runs eager attention",
             )
         self.version = f"transformers {transformers.__version__}"
-        with _quiet():
+        with quiet():
             try:
                 model, loading = transformers.AutoModelForCausalLM.from_pretrained(
                     folder,
@@ -102,7 +102,7 @@ class Reference:
             token for token in (getattr(model.config, key, None) for key in _PADDING) if isinstance(token, int)
         )
         """Ids of tokens that stand for nothing."""
-        self._masks = frozenset(name for name, buffer in model.named_buffers() if _is_mask(buffer))
+        self._masks = frozenset(name for name, buffer in model.named_buffers() if is_mask(buffer))
         self.steps_are_whole = False
         """Whether probes that come in chunks are run in one piece all the same."""
 
@@ -227,7 +227,7 @@ class Reference:
 
     def _forward(self, **inputs: Any) -> Any:
         """One forward pass. Raises IncompleteError where the model trips over its own config.json."""
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet():
             try:
                 return self.model(**inputs)
             except MemoryError:
@@ -300,13 +300,13 @@ def nudge(tensors: Iterable[Tensor], seed: int, units: int) -> None:
                     part.add_(signs[: len(part)].mul(values[start : start + _SIGNS] != 0))
 
 
-def _is_mask(buffer: Tensor) -> bool:
-    """Whether it holds noughts and ones alone."""
-    return bool(((buffer == 0) | (buffer == 1)).all())
+def is_mask(buffer: Tensor) -> bool:
+    """Whether it holds noughts and ones alone, as far as it is there."""
+    return not buffer.is_meta and bool(((buffer == 0) | (buffer == 1)).all())
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keeps transformers' advice out of the user's terminal; its settings are put back."""
     from transformers.utils import logging
 
