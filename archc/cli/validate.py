@@ -32,6 +32,7 @@ Examples:
   archc validate smollm2-135m --port-command './port {weights} {probes} {out}'
   archc validate smollm2-135m --trace recorded.safetensors
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
+  archc validate llama3.1-70b --weights checkpoint/ --stream
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
 a port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
@@ -40,7 +41,8 @@ attention_mask, past_key_values). --port-command is run without a shell: it read
 writes {out}. --trace is a file such as `archc trace` writes, recorded of a port. Passing means: on every probe the port
 deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
 is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
-fails, archc looks for the mistake, or the two, that behave exactly so.
+fails, archc looks for the mistake, or the two, that behave exactly so. With --stream, both sides go through the
+checkpoint together, a layer at a time: it need not fit in memory. No mistakes are planted then.
 """
 
 
@@ -54,6 +56,7 @@ fails, archc looks for the mistake, or the two, that behave exactly so.
     default="float32",
     help="What reference and port run in. In 16 bits layers are also judged one by one.",
 )
+@click.option("--stream", is_flag=True, help="One layer at a time in memory; by itself where the model does not fit.")
 @set_option
 @report_options
 def command(
@@ -61,6 +64,7 @@ def command(
     weights: str | None,
     port: ChosenPort,
     dtype: str,
+    stream: bool,
     overrides: tuple[str, ...],
     reports: Reports,
 ) -> int:
@@ -78,7 +82,7 @@ def command(
         if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
-        result = _run(validator, compiled, folder, port, dtype)
+        result = _run(validator, compiled, folder, port, dtype, stream=stream)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
@@ -86,7 +90,9 @@ def command(
     return 0 if holds(document, strict=reports.strict) else 1
 
 
-def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str) -> GateResult:
+def _run(
+    validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str, *, stream: bool
+) -> GateResult:
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
@@ -106,5 +112,12 @@ def _run(validator: Validator, compiled: Compiled, folder: Path, port: ChosenPor
             progress.update(task, description=name)
 
         return run_gate(
-            compiled, folder, step, text=validator.text, open_port=open_port, dtype=kind, catalogue=CATALOGUE
+            compiled,
+            folder,
+            step,
+            text=validator.text,
+            open_port=open_port,
+            dtype=kind,
+            catalogue=CATALOGUE,
+            stream=stream,
         )

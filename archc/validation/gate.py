@@ -41,6 +41,7 @@ from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes
 from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
 from archc.validation.static import ManifestResult, compare_manifest
+from archc.validation.streaming.walk import Streamed, run_streamed, streaming_of
 from archc.validation.text import TextLoss, Tokens, known_tokens, read_tokens, text_loss, text_probe
 
 Step = Callable[[str], None]
@@ -83,6 +84,8 @@ class GateResult:
     diagnosis: Diagnosis | None = None
     """What explains a port that failed."""
     text: TextLoss | None = None
+    stream: Streamed | None = None
+    """How the run went where it was streamed: no more than a layer of each side in memory."""
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory_bytes: int = 0
 
@@ -117,13 +120,15 @@ def run_gate(
     open_port: OpenPort = GeneratedPort,
     dtype: torch.dtype = torch.float32,
     catalogue: Sequence[Fault] = (),
+    stream: bool = False,
 ) -> GateResult:
     """Holds a port of a spec, with the weights in `folder`, against transformers, in a `dtype`.
 
     `step` is told what is about to run. `text` is a text file to compare losses on. `open_port` makes the port, by
     default the generated module. Mistakes of the `catalogue` say whether the gate would have seen them, where the port
-    passes, and explain the port, where it fails. Raises IncompleteError where the verdict cannot be reached; a port
-    that is wrong is a result, not an error.
+    passes, and explain the port, where it fails. With `stream`, or where whole models do not fit in memory, the
+    generated module is validated layer by layer, without text and catalogue. Raises IncompleteError where the verdict
+    cannot be reached; a port that is wrong is a result, not an error.
     """
     architecture = compiled.architecture
     start = time.perf_counter()
@@ -143,10 +148,18 @@ def run_gate(
         tokens = None if text is None else read_tokens(architecture, folder, text)
         if checkpoint.method:
             step(f"dequantise {checkpoint.method}")
+        result.stream = streaming_of(checkpoint.tensors, open_port, dtype, asked=stream)
         with checkpoint.plain() as plain:
+            if result.stream is not None:
+                run_streamed(compiled, plain, step, result, result.stream)
+                return _measured(result, start)
             opened = opener_of(open_port, checkpoint, plain)
             opened = partial(GeneratedPort, dtype=dtype) if opened is GeneratedPort else opened
             _run_probes(compiled, plain, tokens, step, opened, catalogue, result)
+    return _measured(result, start)
+
+
+def _measured(result: GateResult, start: float) -> GateResult:
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result

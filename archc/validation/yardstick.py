@@ -7,7 +7,7 @@ that it hides mistakes; where layers are fed, the floor is then how far the refe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Self
 
 import torch
@@ -55,12 +55,12 @@ class Yardstick:
         self.noise = noise_of(self.choices, [moved for _, moved in runs])
 
     @classmethod
-    def of(cls, probe: Probe, places: Places, base: Trace, runs: Sequence[Mapping[str, Tensor]]) -> Self:
-        """A yardstick in 32 bits of what is known already: the first run, and the points of those with moved weights."""
+    def of(cls, probe: Probe, places: Places, base: Trace, runs: list[dict[str, Tensor]]) -> Self:
+        """A yardstick in 32 bits of what is known: the first run, and the points of those with moved weights."""
         found = cls.__new__(cls)
         found.probe, found.places, found.base, found.choices = probe, places, base, Choices()
         found.entering, found.rounded, found.bound = base.entering, False, BOUND
-        found._judged, found._dtype, found._truth, found._runs = probe.real, torch.float32, base.points, list(runs)
+        found._judged, found._dtype, found._truth, found._runs = probe.real, torch.float32, base.points, runs
         found.noise = noise_of(found.choices, [])
         return found
 

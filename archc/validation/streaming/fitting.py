@@ -17,7 +17,7 @@ _WIDE: Final = {4: 8, 2: 4}
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Bytes that a run with whole models needs for weights alone, and bytes that are free; None where that is unknown."""
+    """Bytes that a run with whole models needs for weights alone, and bytes that are free: None where it is unknown."""
 
     needed: int
     available: int | None

@@ -43,6 +43,8 @@ class Lane:
     seed: int | None = None
     stream: torch.Tensor | None = None
     """What entered the layer that it is in."""
+    left: torch.Tensor | None = None
+    """What the layer that it has left gave, until it enters the next."""
     wants: Page | None = None
     error: Exception | None = None
     done: bool = False

@@ -1,4 +1,4 @@
-"""Weights that are there only while they are used: placeholders in the modules, pages in memory, and who waits for which.
+"""Weights that are there only while they are used: placeholders in the modules, pages in memory.
 
 A model is built on torch's meta device: its parameters have a shape and no memory. A function of torch that is given
 such a placeholder gets the numbers instead, of the block that is resident; if another block is, the run that asks waits
@@ -74,7 +74,7 @@ class Page:
 
 
 class Book:
-    """The pages of one model. `resident` has the numbers of the page that is loaded, by the identity of placeholders."""
+    """The pages of one model. `resident` has the numbers of those that are loaded, by the identity of placeholders."""
 
     def __init__(self) -> None:
         self.page_of: dict[int, Page] = {}

@@ -8,7 +8,7 @@ reference gave its own. Near ties of routers are decided as the reference decide
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any, cast
@@ -24,11 +24,13 @@ from archc.validation.parity import NUDGES, Baseline, Deviation, ProbeResult, de
 from archc.validation.places import find_places
 from archc.validation.probes import Probe
 from archc.validation.streaming.lanes import Lane
+from archc.validation.streaming.pages import layer_of
 from archc.validation.streaming.sides import PagedPort, PagedReference
 from archc.validation.tracing import Recorder, Trace, split
 from archc.validation.yardstick import RUNS, Yardstick
 
 _OWN, _FED = "own", "fed"
+_BEFORE_ALL = {True: ("embed",), False: ()}
 
 
 class Probed:
@@ -135,6 +137,15 @@ class Probed:
         if recorder is not None:
             recorder.points["logits"] = logits.detach().clone()
 
+    @property
+    def so_far(self) -> dict[str, Any]:
+        """What the layers have said so far, as JSON has it."""
+        return {"times": self.times, "drift": self.drift, "unfed": sorted(self.unfed)}
+
+    @so_far.setter
+    def so_far(self, found: Mapping[str, Any]) -> None:
+        self.times, self.drift, self.unfed = dict(found["times"]), dict(found["drift"]), set(found["unfed"])
+
     def settle(self) -> None:
         """Judges the logits as soon as all are there, and lets go of them."""
         if self._base is None or len(self._moved) < NUDGES or len(self._pieces) < len(self._steps):
@@ -159,7 +170,9 @@ class Probed:
         ruler = Yardstick.of(self.probe, self._reference.places, Trace(), [])
         beyond = ruler.beyond(times)
         layers = sorted({int(split(point)[0].split(".")[1]) for point in beyond if split(point)[0]})
-        return Blockwise(self.probe.name, ruler.bound, times, tuple(layers), first_of(beyond), tuple(sorted(self.unfed)))
+        return Blockwise(
+            self.probe.name, ruler.bound, times, tuple(layers), first_of(beyond), tuple(sorted(self.unfed))
+        )
 
     def _is_unfed(self, point: str) -> bool:
         stem, _ = split(point)
@@ -175,26 +188,34 @@ class Probed:
         fed = Yardstick.of(self.probe, self._reference.places, base, [held[_FED, seed] for seed in range(RUNS)])
         self.times |= fed.times(held[_FED, -1])
         own = Yardstick.of(self.probe, self._reference.places, base, [held[_OWN, seed] for seed in range(RUNS)])
-        self.drift |= {name: one for name, one in own.times(held[_OWN, -1]).items() if split(name)[1] in {"out", "logits"}}
+        self.drift |= {
+            name: one for name, one in own.times(held[_OWN, -1]).items() if split(name)[1] in {"out", "logits"}
+        }
         if layer is not None:
             theirs, ours = base.entering, self._recorders[_FED, -1].entering
             self.unfed |= {number for number in unfed(self._reference.places, theirs, ours) if number == layer}
         for recorder in self._recorders.values():
-            for name in [name for name in recorder.points if name.startswith(stem)]:
-                del recorder.points[name]
-            recorder.entering.pop(f"layers.{layer}", None)
+            for table in (recorder.points, recorder.entering):
+                for name in [name for name in table if layer is not None and layer_of(_page(name)) <= layer]:
+                    del table[name]
 
 
 def _points(recorder: Recorder, stem: str) -> dict[str, Tensor]:
-    """The points of a layer; `embed` with the first."""
+    """The points of a layer, those before the first among its own; all that are left where the stem is empty."""
     found = recorder.finished()
-    return {name: one for name, one in found.items() if name.startswith(stem) or name == "embed"}
+    return {name: one for name, one in found.items() if name.startswith((stem, *_BEFORE_ALL[stem == "layers.0."]))}
+
+
+def _page(point: str) -> str:
+    return ".".join(point.split(".")[:2])
 
 
 def _piece(choices: Choices, moved: list[Choices], start: int, length: int) -> tuple[Choices, Noise]:
     """A piece of choices that are yet to be made, and their noise."""
     calls = _Piece(choices, start, length)
-    return Choices(cast("list[Any]", calls)), Noise(cast("tuple[Tensor, ...]", _PieceNoise(choices, moved, start, length)))
+    return Choices(cast("list[Any]", calls)), Noise(
+        cast("tuple[Tensor, ...]", _PieceNoise(choices, moved, start, length))
+    )
 
 
 class _Piece(Sequence[Any]):

@@ -23,6 +23,7 @@ from archc.validation.ports import import_source
 from archc.validation.reference import Reference, is_mask, nudge, quiet
 from archc.validation.streaming.pages import Pages
 from archc.validation.streaming.paging import BEFORE, Book, Page, Paging, placeholders
+from archc.validation.streaming.seams import Seams
 
 Read = Callable[[str], Tensor]
 _WHOLE: Final = "validate it without --stream, on a machine with enough memory"
@@ -30,9 +31,11 @@ _DTYPES: Final = {"F64": torch.float64, "F16": torch.float16, "BF16": torch.bflo
 
 
 class PagedReference:
-    """transformers' own model. What its loader does to stored tensors (renaming, stacking experts) it does to each page."""
+    """transformers' own model. What its loader does to stored tensors (renames, stacks) it does to those of a page."""
 
-    def __init__(self, folder: Path, architecture: Architecture, pages: Pages, stored: Mapping[str, StoredTensor]) -> None:
+    def __init__(
+        self, folder: Path, architecture: Architecture, pages: Pages, stored: Mapping[str, StoredTensor]
+    ) -> None:
         with _from_headers() as self._loading:
             self.reference = Reference(folder, architecture=architecture)
         self.model, self.places, self.book = self.reference.model, self.reference.places, Book()
@@ -45,6 +48,7 @@ class PagedReference:
         self._buffers = {id(tensor) for _, _, tensor in self._places if not isinstance(tensor, nn.Parameter)}
         self._tables: dict[int, list[Tensor]] = {}
         self._assign(pages)
+        self.seams = Seams(self.places)
 
     def _assign(self, pages: Pages) -> None:
         """Finds the page of every placeholder: of a layer's by where it is, of others by what their page fills."""
@@ -130,7 +134,9 @@ class PagedReference:
 class PagedPort:
     """The generated module. Its own table of tensors fills each page."""
 
-    def __init__(self, folder: Path, architecture: Architecture, pages: Pages, stored: Mapping[str, StoredTensor]) -> None:
+    def __init__(
+        self, folder: Path, architecture: Architecture, pages: Pages, stored: Mapping[str, StoredTensor]
+    ) -> None:
         self.source = generate(architecture)
         self.book, self._code, self._stored = Book(), import_source(self.source), stored
         self._code.stored_tensors = self._headers
@@ -140,6 +146,7 @@ class PagedPort:
             raise IncompleteError(f"the generated module cannot load {folder}: {error}", "check the spec") from error
         self.name = f"generated from {architecture.name}"
         self.places = find_places(self.model, architecture)
+        self.seams = Seams(self.places)
         parameters = (*self.model.named_parameters(remove_duplicate=False), *self.model.named_buffers())
         self._parameters: dict[str, Tensor] = dict(parameters)
         self._page = {name: pages.of(name) for name in self._parameters}
@@ -186,7 +193,7 @@ class _EnoughError(Exception):
 class _Header(Tensor):
     """A stored tensor without its numbers, which stays without them wherever a loader puts it."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def to(self, *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Tensor:
         """On the meta device, whichever was asked for."""

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import torch
+
 from archc.architecture import Architecture, Compiled
-from archc.checkpoints.headers import read_checkpoint
-from archc.errors import IncompleteError
+from archc.checkpoints.headers import StoredTensor, read_checkpoint
+from archc.errors import IncompleteError, UsageError
 from archc.validation.blockwise import probes_for_layers
 from archc.validation.parity import FloorRun
+from archc.validation.ports import GeneratedPort, OpenPort
 from archc.validation.probes import UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.reference import quiet
-from archc.validation.streaming.fitting import Fitting
+from archc.validation.streaming.fitting import Fitting, fitting_of
 from archc.validation.streaming.lanes import Lane, started, wanted
 from archc.validation.streaming.pages import pages_of
 from archc.validation.streaming.paging import BEFORE, Page, Stored
 from archc.validation.streaming.probing import Probed
 from archc.validation.streaming.sides import PagedPort, PagedReference
+from archc.validation.streaming.state import Done, State, fingerprint_of
 from archc.validation.text import known_tokens
 
 if TYPE_CHECKING:
@@ -29,10 +33,14 @@ if TYPE_CHECKING:
 
 Step = Callable[[str], None]
 _SHARED: Final = "shared."
+KEPT_EVERY: Final = 30.0
+"""Seconds between two times that what is done is kept."""
 
 NOT_ASKED: Final = (
     Blind("invariants", "a streamed run asks none of a port"),
-    Blind("mistakes", "a streamed run plants none, so nothing says which would have gone unseen, or which explains a port"),
+    Blind(
+        "mistakes", "a streamed run plants none, so nothing says which would have gone unseen, or which explains a port"
+    ),
     Blind("other arithmetic", "the floor of a streamed run is that of moved weights alone"),
     Blind("cached reference", "the port's steps are held against the reference's full pass, and not its own steps"),
 )
@@ -59,8 +67,38 @@ class Streamed:
     """Where what has been done was kept meanwhile."""
 
 
-def run_streamed(compiled: Compiled, folder: Path, step: Step, result: GateResult, streamed: Streamed) -> None:
-    """Fills in the verdict of a generated module on the weights in `folder`, in 32 bits."""
+def streaming_of(
+    tensors: Mapping[str, StoredTensor], open_port: OpenPort, dtype: torch.dtype, *, asked: bool
+) -> Streamed | None:
+    """How to stream a run: because it was `asked` for, or since whole models do not fit in memory; None: not at all.
+
+    Raises UsageError where it is asked for and cannot be done.
+    """
+    fitting = fitting_of(tensors.values(), dtype.itemsize)
+    if not asked and fitting.fits:
+        return None
+    able = open_port is GeneratedPort and dtype is torch.float32
+    if asked and open_port is not GeneratedPort:
+        raise UsageError("--stream fills the generated module alone block by block", "leave out the port, or --stream")
+    if asked and not able:
+        raise UsageError(f"--stream runs in float32, and not in {dtype}", "leave out --dtype: a file may hold 16 bits")
+    why = "asked for" if asked else "whole models do not fit in memory"
+    return Streamed(why, fitting) if able else None
+
+
+def run_streamed(
+    compiled: Compiled,
+    folder: Path,
+    step: Step,
+    result: GateResult,
+    streamed: Streamed,
+    *,
+    every: float = KEPT_EVERY,
+) -> None:
+    """Fills in the verdict of a generated module on the weights in `folder`, in 32 bits.
+
+    What is done is kept in a file `every` so many seconds, at the end of a layer.
+    """
     architecture = compiled.architecture
     start = time.perf_counter()
     step("build both models without their weights")
@@ -82,7 +120,10 @@ def run_streamed(compiled: Compiled, folder: Path, step: Step, result: GateResul
     result.blind += [*blind, *unseen, *NOT_ASKED]
     traced = {one.name for one in _traced(architecture, probes)}
     probed = [Probed(one, architecture, reference, port, traced=one.name in traced) for one in probes]
-    walk = Walk(reference, port, stored, probed, streamed, step)
+    files = {tensor.file for tensor in stored.tensors.values()}
+    state = State(architecture.name, fingerprint_of(result.spec_sha256, port.source, folder, files))
+    streamed.state = state.file
+    walk = Walk(reference, port, stored, probed, streamed, step, state, every)
     with quiet():
         walk.run()
     result.blind += walk.blind
@@ -129,16 +170,20 @@ class Walk:
         probed: list[Probed],
         streamed: Streamed,
         step: Step,
+        state: State,
+        every: float,
     ) -> None:
+        self._state, self._every, self._kept = state, every, time.perf_counter()
         self._reference, self._port, self._stored, self.streamed, self._step = reference, port, stored, streamed, step
         self.blind: list[Blind] = []
         self._compared = 0
         self._resident: list[Page] = []
         self._loads: Counter[Page] = Counter()
         self.probed = probed
-        reference_lanes = [(lane, one) for one in probed for lane in one.reference_lanes()]
+        self._go_on()
+        reference_lanes = [(lane, one) for one in self.probed for lane in one.reference_lanes()]
         reference_lanes.sort(key=lambda pair: -1 if pair[0].seed is None else pair[0].seed)
-        self._lanes = [*reference_lanes, *((lane, one) for one in probed for lane in one.port_lanes())]
+        self._lanes = [*reference_lanes, *((lane, one) for one in self.probed for lane in one.port_lanes())]
         streamed.layers = len(reference.places.layers)
         streamed.checkpoint_bytes = sum(tensor.nbytes for tensor in stored.tensors.values())
 
@@ -158,23 +203,25 @@ class Walk:
                 self._after_a_pass()
                 if page.layer != BEFORE:
                     self.streamed.seconds_per_layer.append(time.perf_counter() - start)
+                    self._keep()
         self.streamed.bytes_read, self.streamed.most_reads = self._stored.bytes_read, self._stored.most_reads
         for one in self.probed:
             one.compare(None)
+        self._state.remove()
 
     def _turn_to(self, page: Page) -> None:
         """Loads a page on both sides, in place of those that are not likely to be wanted again."""
         if not page.name.startswith(_SHARED):
             for other in [one for one in self._resident if not self._stays(one)]:
-                self._reference.drop(other)
-                self._port.drop(other)
+                for side in self._sides:
+                    side.drop(other)
                 self._resident.remove(other)
         with self._stored.reading() as read:
-            self._reference.load(page, read)
-            self._port.load(page, read)
+            for side in self._sides:
+                side.load(page, read)
         self._resident.append(page)
         self._loads[page] += 1
-        held = self._reference.book.resident_bytes + self._port.book.resident_bytes
+        held = sum(side.book.resident_bytes for side in self._sides)
         self.streamed.peak_resident_bytes = max(self.streamed.peak_resident_bytes, held)
 
     def _stays(self, page: Page) -> bool:
@@ -188,16 +235,61 @@ class Walk:
                 self._give_up(lane, one)
         for one in self.probed:
             one.settle()
-        while self.probed and all(one.has_left(self._compared) for one in self.probed):
+        while self._compared < self.streamed.layers and all(one.has_left(self._compared) for one in self.probed):
             for one in self.probed:
                 one.compare(self._compared)
             self._compared += 1
+
+    def _keep(self) -> None:
+        """Writes down what is done, where all runs stand before one layer and nothing but their streams goes on."""
+        pages = {lane.wants for lane, _ in self._lanes if not lane.done}
+        page = pages.pop() if len(pages) == 1 else None
+        late = time.perf_counter() - self._kept > self._every
+        if not late or page is None or page.layer == BEFORE or not self._seams_closed or self._compared != page.layer:
+            return
+        streams = {
+            lane.name: lane.stream for lane, one in self._lanes if lane.stream is not None and one in self.probed
+        }
+        results = {
+            "probed": {one.probe.name: one.so_far for one in self.probed},
+            "blind": [[one.field, one.why] for one in self.blind],
+            "seconds": self.streamed.seconds_per_layer,
+            "forms": [list(side.seams.forms.items()) for side in self._sides],
+        }
+        self._state.write(Done(page.layer, results, streams))
+        self._kept = time.perf_counter()
+
+    @property
+    def _seams_closed(self) -> bool:
+        return all(side.seams.closed for side in self._sides)
+
+    @property
+    def _sides(self) -> tuple[PagedReference | PagedPort, ...]:
+        return self._reference, self._port
+
+    def _go_on(self) -> None:
+        """Takes up what an earlier run of the same has done."""
+        done = self._state.read()
+        if done is None:
+            return
+        lost = dict(done.results["blind"])
+        self.blind = [Blind(field, why) for field, why in lost.items()]
+        self.probed = [one for one in self.probed if one.probe.name not in lost]
+        for one in self.probed:
+            one.so_far = done.results["probed"][one.probe.name]
+        for side, forms in zip(self._sides, done.results["forms"], strict=True):
+            side.seams.skip({number: form for number, form in forms if number < done.layer}, done.streams)
+        self.streamed.seconds_per_layer = list(done.results["seconds"])
+        self.streamed.resumed_at, self._compared = done.layer, done.layer
+        self._step(f"going on at layer {done.layer + 1}")
 
     def _give_up(self, lane: Lane, probed: Probed) -> None:
         """Leaves a probe out that transformers trips over; the generated module has no right to."""
         reason = (str(lane.error).strip().splitlines() or [type(lane.error).__name__])[0][:200]
         if lane.side is self._port:
-            raise IncompleteError(f"the generated module cannot run the probe {probed.probe.name}: {reason}", "report it")
+            raise IncompleteError(
+                f"the generated module cannot run the probe {probed.probe.name}: {reason}", "report it"
+            )
         for other, one in self._lanes:
             if one is probed:
                 other.stop()
