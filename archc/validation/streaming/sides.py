@@ -91,7 +91,8 @@ class PagedReference:
         return Paging(self.book, wait)
 
     def load(self, page: Page, read: Read) -> None:
-        """Makes a page resident."""
+        """Makes a page resident, as it is stored."""
+        self.moved(None)
         found = self._filled({name: _Lazy(read, name) for name in page.stored})
         wanted = [name for name, _, one in self._named() if self.book.page_of[id(one)] == page and id(one) not in found]
         if wanted:
