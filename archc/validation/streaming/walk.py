@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Step = Callable[[str], None]
 _SHARED: Final = "shared."
-KEPT_EVERY: Final = 30.0
+KEPT_EVERY = 30.0
 """Seconds between two times that what is done is kept."""
 
 NOT_ASKED: Final = (
@@ -42,6 +42,7 @@ NOT_ASKED: Final = (
         "mistakes", "a streamed run plants none, so nothing says which would have gone unseen, or which explains a port"
     ),
     Blind("other arithmetic", "the floor of a streamed run is that of moved weights alone"),
+    Blind("loss on a text", "a streamed run reads none"),
     Blind("cached reference", "the port's steps are held against the reference's full pass, and not its own steps"),
 )
 
@@ -92,13 +93,8 @@ def run_streamed(
     step: Step,
     result: GateResult,
     streamed: Streamed,
-    *,
-    every: float = KEPT_EVERY,
 ) -> None:
-    """Fills in the verdict of a generated module on the weights in `folder`, in 32 bits.
-
-    What is done is kept in a file `every` so many seconds, at the end of a layer.
-    """
+    """Fills in the verdict of a generated module on the weights in `folder`, in 32 bits."""
     architecture = compiled.architecture
     start = time.perf_counter()
     step("build both models without their weights")
@@ -123,7 +119,7 @@ def run_streamed(
     files = {tensor.file for tensor in stored.tensors.values()}
     state = State(architecture.name, fingerprint_of(result.spec_sha256, port.source, folder, files))
     streamed.state = state.file
-    walk = Walk(reference, port, stored, probed, streamed, step, state, every)
+    walk = Walk(reference, port, stored, probed, streamed, step, state)
     with quiet():
         walk.run()
     result.blind += walk.blind
@@ -171,9 +167,8 @@ class Walk:
         streamed: Streamed,
         step: Step,
         state: State,
-        every: float,
     ) -> None:
-        self._state, self._every, self._kept = state, every, time.perf_counter()
+        self._state, self._kept = state, time.perf_counter()
         self._reference, self._port, self._stored, self.streamed, self._step = reference, port, stored, streamed, step
         self.blind: list[Blind] = []
         self._compared = 0
@@ -244,7 +239,7 @@ class Walk:
         """Writes down what is done, where all runs stand before one layer and nothing but their streams goes on."""
         pages = {lane.wants for lane, _ in self._lanes if not lane.done}
         page = pages.pop() if len(pages) == 1 else None
-        late = time.perf_counter() - self._kept > self._every
+        late = time.perf_counter() - self._kept > KEPT_EVERY
         if not late or page is None or page.layer == BEFORE or not self._seams_closed or self._compared != page.layer:
             return
         streams = {
@@ -326,5 +321,7 @@ def _conclude(walk: Walk, result: GateResult) -> None:
     result.blockwise = chosen[0] if chosen else layers[-1][1] if layers else None
     if result.blockwise is not None and result.blockwise.first is not None:
         result.divergence = result.blockwise.first
+    elif failing and all(one.probe.chunks for one in result.probes if not one.passed):
+        result.divergence_note = "not traced: only the probe that decodes through the cache fails"
     elif failing:
         result.divergence_note = "none at the traced points: each layer alone does what the reference's does"

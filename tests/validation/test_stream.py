@@ -1,0 +1,316 @@
+"""Streamed validation: the same verdict as with whole models, in memory that does not grow with depth."""
+
+from __future__ import annotations
+
+import gc
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+from torch import Tensor
+
+from archc.architecture import Compiled, compile_text
+from archc.cli import main
+from archc.errors import ArchcError, IncompleteError, UsageError
+from archc.importing.convert import import_spec
+from archc.render.validation import gate_document
+from archc.validation.gate import GateResult, run_gate
+from archc.validation.python_port import open_python_port
+from archc.validation.streaming import fitting, sides, walk
+from tests.families import zoo
+from tests.families.ugly import save, uglier
+from tests.validation.traced import CASES
+
+# Tied and untied ends, learned positions and matrices stored transposed, windows, experts stored one by one and all in
+# one, corrections stored beside the weights, latent attention, layers in parallel.
+FAMILIES = ["llama", "gpt2", "gemma2", "gpt_oss", "mixtral", "deepseek_v3", "falcon", "ernie4_5_moe"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A tiny checkpoint and the spec that was imported from it."""
+
+    folder: Path
+    text: str
+
+    def compiled(self, *overrides: str) -> Compiled:
+        return compile_text(self.text, "tiny", overrides)
+
+    def run(self, *overrides: str, stream: bool = True, step: Callable[[str], None] = lambda _: None) -> GateResult:
+        return run_gate(self.compiled(*overrides), self.folder, step, stream=stream)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHC_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Made]:
+    found: dict[str, Made] = {}
+
+    def make(name: str, **config: Any) -> Made:
+        key = f"{name} {config}"
+        if key not in found:
+            case = uglier(CASES[name])
+            folder = tmp_path_factory.mktemp(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                save(replace(case, config={**case.config, **config}), folder)
+            found[key] = Made(folder, import_spec(folder).text)
+        return found[key]
+
+    return make
+
+
+def deviations(result: GateResult) -> dict[str, tuple[float, float, bool]]:
+    return {one.probe.name: (one.deviation.max_abs, one.deviation.rms, one.passed) for one in result.probes}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_logits_are_those_of_whole_models_to_the_last_bit(name: str, made: Callable[..., Made]) -> None:
+    """All probes but the one with a cache, whose steps are held against the reference's full pass."""
+    streamed, whole = made(name).run(), made(name).run(stream=False)
+    assert streamed.passed
+    assert whole.passed
+    assert streamed.stream is not None
+    assert whole.stream is None
+    ours, theirs = deviations(streamed), deviations(whole)
+    assert ours.pop("cache")[2]
+    theirs.pop("cache")
+    assert ours == theirs
+    assert streamed.blockwise is not None
+    assert streamed.blockwise.passed
+    assert len(streamed.stream.seconds_per_layer) == len(made(name).compiled().architecture.layers)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_nothing_is_read_more_than_twice(name: str, made: Callable[..., Made]) -> None:
+    found = made(name).run().stream
+    assert found is not None
+    assert 1 <= found.most_reads <= 2
+    assert found.bytes_read <= 2 * found.checkpoint_bytes
+
+
+def live_bytes() -> int:
+    """Bytes of all tensors that the process holds, each storage once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tensors = [one for one in gc.get_objects() if issubclass(type(one), Tensor) and not one.is_meta]
+    storages = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors}
+    return sum(storages.values())
+
+
+def test_memory_does_not_grow_with_depth(made: Callable[..., Made]) -> None:
+    """Counted by the run itself, and by all tensors that are alive where each layer begins."""
+    weights, alive = {}, {}
+    for depth in (3, 12):
+        seen: list[int] = []
+
+        def step(name: str, seen: list[int] = seen) -> None:
+            if name.startswith("layer "):
+                seen.append(live_bytes())
+
+        gc.collect()
+        before = live_bytes()
+        result = made("llama", num_hidden_layers=depth).run(step=step)
+        assert result.passed
+        assert result.stream is not None
+        weights[depth], alive[depth] = result.stream.peak_resident_bytes, max(seen) - before
+        assert result.stream.checkpoint_bytes > depth * weights[depth] / 4
+    assert weights[3] == weights[12]
+    assert alive[12] <= 1.02 * alive[3]
+
+
+def test_a_wrong_field_fails_at_the_same_place_as_with_whole_models(made: Callable[..., Made]) -> None:
+    for override in ("norm.eps=1e-2", "ffn.activation=relu"):
+        streamed, whole = made("llama").run(override), made("llama").run(override, stream=False)
+        assert not streamed.port_holds
+        assert not whole.port_holds
+        assert streamed.divergence is not None
+        assert whole.divergence is not None
+        assert streamed.divergence.point == whole.divergence.point
+
+
+def test_a_mistake_in_one_layer_is_named(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    load = sides.PagedPort.load
+
+    def spoilt(self: sides.PagedPort, page: Any, read: Any) -> None:
+        load(self, page, read)
+        for name, placeholder in self._parameters.items():
+            if name == "layers.1.attention.v.weight" and id(placeholder) in self.book.resident:
+                self.book.resident[id(placeholder)][::3] *= 1.05
+
+    monkeypatch.setattr(sides.PagedPort, "load", spoilt)
+    result = made("mixtral").run()
+    assert not result.passed
+    assert result.blockwise is not None
+    assert result.blockwise.layers == (1,)
+    assert result.divergence is not None
+    assert (result.divergence.layer, result.divergence.point) == (1, "layers.1.mixer.v")
+    assert result.stream is not None
+    drift = result.stream.drift["64 tokens"]
+    assert drift["layers.0.out"] < 8 < drift["layers.1.out"]
+    document = json.loads(json.dumps(gate_document(result), allow_nan=False))
+    assert document["stream"]["drift"]["64 tokens"] == pytest.approx(drift)
+
+
+def test_a_mistake_in_the_cache_fails_the_steps_alone(
+    made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys are written a position too early: a full pass has no cache to get wrong."""
+    generate, right = sides.generate, "self.keys[layer][:, :, self.length : end] = k_BKTC"
+    wrong = "self.keys[layer][:, :, max(self.length - 1, 0) :][:, :, : k_BKTC.shape[2]] = k_BKTC"
+
+    def broken(architecture: Any) -> str:
+        source = generate(architecture)
+        assert right in source
+        return source.replace(right, wrong)
+
+    monkeypatch.setattr(sides, "generate", broken)
+    result = made("llama").run()
+    assert [one.probe.name for one in result.probes if not one.passed] == ["cache"]
+    assert "cache" in result.divergence_note
+
+
+class Killed(Exception):
+    """Ends a run, as the machine might."""
+
+
+def test_a_run_that_was_ended_goes_on_where_it_was(
+    made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = made("mixtral", num_hidden_layers=4)
+    whole = one.run()
+    monkeypatch.setattr(walk, "KEPT_EVERY", 0.0)
+
+    def ended(name: str) -> None:
+        if name.startswith("layer 3"):
+            raise Killed
+
+    with pytest.raises(Killed):
+        one.run(step=ended)
+    steps: list[str] = []
+    resumed = one.run(step=steps.append)
+    assert resumed.stream is not None
+    assert resumed.stream.resumed_at == 2
+    layers = [name.partition(",")[0] for name in steps if name.startswith("layer ")]
+    assert layers == ["layer 3 of 4", "layer 4 of 4"]
+    assert resumed.stream.state is not None
+    assert not resumed.stream.state.exists()
+    documents = [gate_document(found) for found in (whole, resumed)]
+    for document in documents:
+        for key in ("seconds", "peak_memory_bytes"):
+            document.pop(key)
+        for key in ("seconds_per_layer", "resumed_at", "bytes_read"):
+            document["stream"].pop(key)  # type: ignore[attr-defined]
+    assert documents[0] == documents[1]
+
+
+@pytest.fixture
+def interrupted(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Made, Path]]:
+    """A run that was ended behind its first layer, and what it left."""
+    one = made("llama", num_hidden_layers=3)
+    monkeypatch.setattr(walk, "KEPT_EVERY", 0.0)
+
+    def ended(name: str) -> None:
+        if name.startswith("layer 2"):
+            raise Killed
+
+    with pytest.raises(Killed):
+        one.run(step=ended)
+    folder = Path(fitting_cache()) / "streams"
+    (file,) = folder.iterdir()
+    yield one, file
+
+
+def fitting_cache() -> str:
+    from archc.checkpoints.cache import cache_folder
+
+    return str(cache_folder())
+
+
+def resumed_at(result: GateResult) -> int | None:
+    assert result.stream is not None
+    assert result.passed
+    return result.stream.resumed_at
+
+
+def test_what_is_left_of_another_checkpoint_is_not_taken_up(interrupted: tuple[Made, Path]) -> None:
+    one, _ = interrupted
+    weights = one.folder / "model.safetensors"
+    held = weights.read_bytes()
+    weights.write_bytes(held)  # another time of change
+    assert resumed_at(one.run()) is None
+
+
+def test_what_is_left_of_another_spec_is_not_taken_up(interrupted: tuple[Made, Path]) -> None:
+    one, _ = interrupted
+    result = one.run("norm.eps=1e-2")
+    assert result.stream is not None
+    assert result.stream.resumed_at is None
+    assert resumed_at(one.run()) == 1
+
+
+def test_what_is_left_damaged_is_not_taken_up(interrupted: tuple[Made, Path]) -> None:
+    one, file = interrupted
+    file.write_bytes(file.read_bytes()[:-100])
+    assert resumed_at(one.run()) is None
+
+
+def test_it_streams_by_itself_where_whole_models_do_not_fit(
+    made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = made("llama")
+    needed = fitting.fitting_of([], 4).needed
+    assert needed == 0
+    monkeypatch.setattr(fitting, "available_bytes", lambda: 1000)
+    result = one.run(stream=False)
+    assert result.stream is not None
+    assert result.stream.why == "whole models do not fit in memory"
+    numbers = result.stream.checkpoint_bytes // 4
+    assert result.stream.fitting.needed == 12 * numbers
+    monkeypatch.setattr(fitting, "available_bytes", lambda: None)
+    assert one.run(stream=False).stream is None
+
+
+def test_what_cannot_be_streamed_is_refused(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    one = made("llama")
+    file = one.folder / "port.py"
+    file.write_text("def load(weights, dtype):\n    return lambda input_ids: None\n")
+    opener = open_python_port(f"{file}:load")
+    with pytest.raises(UsageError, match="the generated module alone"):
+        run_gate(one.compiled(), one.folder, lambda _: None, open_port=opener, stream=True)
+    with pytest.raises(UsageError, match="float32"):
+        run_gate(one.compiled(), one.folder, lambda _: None, dtype=torch.bfloat16, stream=True)
+    monkeypatch.setattr(sides, "placeholders", lambda _: iter(()))
+    with pytest.raises(IncompleteError):
+        one.run()
+
+
+def test_a_recurrent_model_is_refused_by_what_it_is(made: Callable[..., Made]) -> None:
+    with pytest.raises(ArchcError, match="cannot be generated yet"):
+        made("mamba").run()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    runner = CliRunner()
+    done = runner.invoke(main, ["validate", "tiny", "--stream", "--json", "-"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["passed"]
+    assert not document["passed_strictly"]
+    assert document["stream"]["why"] == "asked for"
+    assert {one["field"] for one in document["fields"]["blind"]} >= {"invariants", "mistakes"}
+    said = runner.invoke(main, ["validate", "tiny", "--stream"])
+    assert "streamed" in said.stdout
+    assert "of weights at once" in " ".join(said.stdout.split())
+    wrong = runner.invoke(main, ["validate", "tiny", "--stream", "--dtype", "bfloat16"])
+    assert wrong.exit_code == 2
+    assert list(tmp_path.glob("cache/streams/*")) == []
