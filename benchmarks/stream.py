@@ -1,11 +1,12 @@
 """Validation in flat memory, measured: peak memory and seconds against depth, streamed and whole.
 
-    python benchmarks/stream.py [--llama 2 4 8] [--small 6 12 24] [--whole 6 12 24] [--curve docs/stream-memory.svg]
+    python benchmarks/stream.py [--llama 2 4 8] [--small 6 12 24] [--whole 6 12 24] [--longest 64] [--curve FILE.svg]
 
 Checkpoints have true shapes and random weights: layers of Llama-3.1-8B between ends with its vocabulary, in bf16, and
 of SmolLM2-135M, in fp32. They are written a layer at a time, and deleted behind each run. Every run is a process of its
-own. Costs are fitted at the first two depths, checked at the others, and carried on to the depths of Llama-3.1-8B and
-405B. Prints Markdown tables; `--curve` draws peak memory against depth.
+own, with one thread, and seconds are those of the processor, so that others on the machine do not count. Costs are
+fitted at the first two depths, checked at the others, and carried on to the depths of Llama-3.1-8B and 405B. `--longest`
+leaves out probes of more tokens. Prints Markdown tables; `--curve` draws peak memory of the small model against depth.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 GIB = 2**30
 LLAMA: Mapping[str, Any] = {
@@ -64,48 +67,64 @@ def main() -> None:
     parser.add_argument("--llama", type=int, nargs="*", default=[2, 4, 8], metavar="LAYERS")
     parser.add_argument("--small", type=int, nargs="*", default=[6, 12, 24], metavar="LAYERS")
     parser.add_argument("--whole", type=int, nargs="*", default=[6, 12, 24], metavar="LAYERS", help="of the small one")
+    parser.add_argument("--longest", type=int, default=2048, metavar="TOKENS")
     parser.add_argument("--curve", type=Path, metavar="SVG")
     parser.add_argument("--one", nargs=2, metavar=("FOLDER", "HOW"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(one_run(Path(given.one[0]), streamed=given.one[1] == "streamed")))
+        print(json.dumps(one_run(Path(given.one[0]), given.longest, streamed=given.one[1] == "streamed")))
         return
-    llama = [measured(LLAMA, depth, streamed=True) for depth in given.llama]
-    small = [measured(SMALL, depth, streamed=True) for depth in given.small]
-    whole = [measured(SMALL, depth, streamed=False) for depth in given.whole]
+    llama = [measured(LLAMA, depth, given.longest, streamed=True) for depth in given.llama]
+    small = [measured(SMALL, depth, given.longest, streamed=True) for depth in given.small]
+    whole = [measured(SMALL, depth, given.longest, streamed=False) for depth in given.whole]
     print_table("Layers of Llama-3.1-8B, streamed", llama)
     print_table("Layers of SmolLM2-135M, streamed", small)
     print_table("Layers of SmolLM2-135M, whole models", whole)
-    if len(llama) > 1:
-        print_model(llama)
+    for runs, real in ((small, False), (llama, True)):
+        if len(runs) > 1:
+            cost = print_model(runs)
+            if real:
+                print_beyond(*cost)
     if given.curve:
         given.curve.write_text(curve(small, whole), encoding="utf-8")
 
 
-def measured(config: Mapping[str, Any], depth: int, *, streamed: bool) -> Run:
+def measured(config: Mapping[str, Any], depth: int, longest: int, *, streamed: bool) -> Run:
     """One run in a process of its own, on a checkpoint that is made for it."""
     how = "streamed" if streamed else "whole"
     with checkpoint(config, depth) as folder:
-        command = [sys.executable, __file__, "--one", str(folder), how]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        command = [sys.executable, __file__, "--longest", str(longest), "--one", str(folder), how]
+        alone = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=alone)
     run = Run(depth=depth, streamed=streamed, **json.loads(done.stdout.splitlines()[-1]))
     print(f"{config['hidden_size']} wide, {depth} layers, {how}: {run}", file=sys.stderr, flush=True)
     return run
 
 
-def one_run(folder: Path, *, streamed: bool) -> dict[str, Any]:
+def one_run(folder: Path, longest: int, *, streamed: bool) -> dict[str, Any]:
     """The gate on a checkpoint, without mistakes: streamed or whole."""
     from archc.architecture import compile_text
     from archc.importing.convert import import_spec
-    from archc.validation.gate import run_gate
+    from archc.validation import gate
+    from archc.validation.probes import Blind, Probe, derive_probes
+    from archc.validation.streaming import walk
 
+    def shorter(*args: Any, **more: Any) -> tuple[list[Probe], list[Blind]]:
+        probes, blind = derive_probes(*args, **more)
+        return [probe for probe in probes if probe.input_ids.shape[1] <= longest], blind
+
+    seconds: list[tuple[str, float]] = []
     compiled = compile_text(import_spec(folder).text, folder.name)
-    result = run_gate(compiled, folder, lambda name: print(name, file=sys.stderr, flush=True), stream=streamed)
+    with mock.patch.object(gate, "derive_probes", shorter), mock.patch.object(walk, "derive_probes", shorter):
+        result = gate.run_gate(
+            compiled, folder, lambda name: seconds.append((name, time.process_time())), stream=streamed
+        )
     found = result.stream
-    per_layer = found.seconds_per_layer if found else []
+    ends = [*(at for _, at in seconds[1:]), time.process_time()]
+    per_layer = [end - at for (name, at), end in zip(seconds, ends, strict=True) if name.startswith("layer ")]
     return {
         "peak": result.peak_memory_bytes,
-        "seconds": result.seconds["total"],
+        "seconds": time.process_time(),
         "layer": sum(per_layer) / len(per_layer) if per_layer else 0.0,
         "resident": found.peak_resident_bytes if found else 0,
         "checkpoint": sum(file.stat().st_size for file in folder.glob("*.safetensors")),
@@ -188,26 +207,36 @@ def print_table(title: str, runs: Sequence[Run]) -> None:
         )
 
 
-def print_model(runs: Sequence[Run]) -> None:
+def print_model(runs: Sequence[Run]) -> tuple[float, float]:
     """seconds = a + b · layers, from the first two depths; what it says of the others, and of models beyond."""
     first, second = runs[:2]
     b = (second.seconds - first.seconds) / (second.depth - first.depth)
     a = first.seconds - b * first.depth
     disk = (second.checkpoint - first.checkpoint) / (second.depth - first.depth)
-    print(f"\nFitted at {first.depth} and {second.depth} layers: {a:.0f} s + {b:.1f} s a layer; {disk / GIB:.2f} GiB each.")
+    print(
+        f"\nFitted at {first.depth} and {second.depth} layers: {a:.0f} s + {b:.1f} s a layer; {disk / GIB:.2f} GiB each."
+    )
     for run in runs[2:]:
         said = a + b * run.depth
-        print(f"At {run.depth} layers it says {said:.0f} s; measured {run.seconds:.0f} s ({run.seconds / said - 1:+.0%}).")
+        print(
+            f"At {run.depth} layers it says {said:.0f} s; measured {run.seconds:.0f} s ({run.seconds / said - 1:+.0%})."
+        )
     print(f"At 32 layers, Llama-3.1-8B, it says {(a + 32 * b) / 60:.0f} minutes.")
     width, wide, heads, kv_heads, depth = LARGEST
-    large = {"hidden_size": width, "intermediate_size": wide, "num_attention_heads": heads, "num_key_value_heads": kv_heads}
+    large = {
+        "hidden_size": width,
+        "intermediate_size": wide,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+    }
     numbers, less = (sum_of(layer_shapes(one)) for one in (large, LLAMA))
     ends, ends_less = (one["hidden_size"] * LLAMA["vocab_size"] for one in (large, LLAMA))
     seconds = a * ends / ends_less + b * numbers / less * depth
     weights = max(2 * 4 * numbers, 2 * 4 * ends)
+    on_disk = 2 * (2 * ends + depth * numbers)
     print(
-        f"At {depth} layers of Llama-3.1-405B, each {numbers / less:.1f} times as large: {seconds / 3600:.0f} hours on this "
-        f"machine, {weights / GIB:.0f} GiB of weights at once, of {(2 * ends + depth * numbers) * 2 / GIB:.0f} GiB on disk."
+        f"At {depth} layers, Llama-3.1-405B, each {numbers / less:.1f} times as large: {seconds / 3600:.0f} hours, "
+        f"{weights / GIB:.0f} GiB of weights at once, of {on_disk / GIB:.0f} GiB on disk."
     )
 
 
@@ -226,7 +255,7 @@ def curve(streamed: Sequence[Run], whole: Sequence[Run]) -> str:
         return left + (width - left - 110) * depth / most_depth, low - (low - 30) * peak / most_peak
 
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<path d="M{left} 30V{low}H{width - 110}" fill="none" stroke="#555"/>',
         f'<text x="{left}" y="20">peak memory of the process, GiB</text>',
