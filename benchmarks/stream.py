@@ -1,12 +1,12 @@
 """Validation in flat memory, measured: peak memory and seconds against depth, streamed and whole.
 
-    python benchmarks/stream.py [--llama 2 4 8] [--small 6 12 24] [--whole 6 12 24] [--longest 64] [--curve FILE.svg]
+    python benchmarks/stream.py [--llama 2 4 8] [--small 6 12 24] [--whole 6 12 24] [--longest 64] [--curve SVG]
 
 Checkpoints have true shapes and random weights: layers of Llama-3.1-8B between ends with its vocabulary, in bf16, and
 of SmolLM2-135M, in fp32. They are written a layer at a time, and deleted behind each run. Every run is a process of its
 own, with one thread, and seconds are those of the processor, so that others on the machine do not count. Costs are
-fitted at the first two depths, checked at the others, and carried on to the depths of Llama-3.1-8B and 405B. `--longest`
-leaves out probes of more tokens. Prints Markdown tables; `--curve` draws peak memory of the small model against depth.
+fitted at the first two depths, checked at the others, and carried on to the depths of Llama-3.1-8B and 405B.
+`--longest` leaves out probes of more tokens. Prints Markdown tables; `--curve` draws peak memory of the small model against depth.
 """
 
 from __future__ import annotations
@@ -208,19 +208,23 @@ def print_table(title: str, runs: Sequence[Run]) -> None:
 
 
 def print_model(runs: Sequence[Run]) -> tuple[float, float]:
-    """seconds = a + b · layers, from the first two depths; what it says of the others, and of models beyond."""
+    """seconds = a + b · layers, from the first two depths, and what that says of the others."""
     first, second = runs[:2]
     b = (second.seconds - first.seconds) / (second.depth - first.depth)
     a = first.seconds - b * first.depth
     disk = (second.checkpoint - first.checkpoint) / (second.depth - first.depth)
     print(
-        f"\nFitted at {first.depth} and {second.depth} layers: {a:.0f} s + {b:.1f} s a layer; {disk / GIB:.2f} GiB each."
+        f"\nFitted at {first.depth} and {second.depth} layers: {a:.0f} s + {b:.2f} s a layer of {disk / GIB:.3f} GiB."
     )
     for run in runs[2:]:
         said = a + b * run.depth
-        print(
-            f"At {run.depth} layers it says {said:.0f} s; measured {run.seconds:.0f} s ({run.seconds / said - 1:+.0%})."
-        )
+        off = run.seconds / said - 1
+        print(f"At {run.depth} layers it says {said:.0f} s; measured {run.seconds:.0f} s ({off:+.0%}).")
+    return a, b
+
+
+def print_beyond(a: float, b: float) -> None:
+    """What the costs of layers of Llama-3.1-8B say of whole models."""
     print(f"At 32 layers, Llama-3.1-8B, it says {(a + 32 * b) / 60:.0f} minutes.")
     width, wide, heads, kv_heads, depth = LARGEST
     large = {

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from archc.architecture import Compiled, compile_text
 from archc.checkpoints.cache import cache_folder
-from archc.errors import ArchcError, IncompleteError, UsageError
+from archc.errors import IncompleteError, UsageError
 from archc.importing.convert import import_spec
 from archc.render.validation import gate_document
 from archc.validation.gate import GateResult, run_gate
