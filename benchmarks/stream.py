@@ -6,7 +6,8 @@ Checkpoints have true shapes and random weights: layers of Llama-3.1-8B between 
 of SmolLM2-135M, in fp32. They are written a layer at a time, and deleted behind each run. Every run is a process of its
 own, with one thread, and seconds are those of the processor, so that others on the machine do not count. Costs are
 fitted at the first two depths, checked at the others, and carried on to the depths of Llama-3.1-8B and 405B.
-`--longest` leaves out probes of more tokens. Prints Markdown tables; `--curve` draws peak memory of the small model against depth.
+`--longest` leaves out probes of more tokens. Prints Markdown tables; `--curve` draws peak memory of the small model
+against depth.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def one_run(folder: Path, longest: int, *, streamed: bool) -> dict[str, Any]:
     compiled = compile_text(import_spec(folder).text, folder.name)
     with mock.patch.object(gate, "derive_probes", shorter), mock.patch.object(walk, "derive_probes", shorter):
         result = gate.run_gate(
-            compiled, folder, lambda name: seconds.append((name, time.process_time())), stream=streamed
+            compiled,
+            folder,
+            lambda name: seconds.append((name, time.process_time())),
+            streaming=walk.Streaming(asked=streamed),
         )
     found = result.stream
     ends = [*(at for _, at in seconds[1:]), time.process_time()]

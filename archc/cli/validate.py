@@ -93,6 +93,8 @@ def command(
 def _run(
     validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str, *, stream: bool
 ) -> GateResult:
+    from rich.text import Text
+
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
@@ -100,6 +102,7 @@ def _run(
         import torch
 
         from archc.validation.gate import run_gate
+        from archc.validation.streaming.walk import Streaming
 
         kind: torch.dtype = getattr(torch, dtype)
         open_port = port.opener(kind)
@@ -119,5 +122,5 @@ def _run(
             open_port=open_port,
             dtype=kind,
             catalogue=CATALOGUE,
-            stream=stream,
+            streaming=Streaming(stream, lambda text: progress.console.print(Text(text), soft_wrap=True)),
         )

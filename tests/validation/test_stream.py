@@ -42,7 +42,7 @@ class Made:
         return compile_text(self.text, "tiny", overrides)
 
     def run(self, *overrides: str, stream: bool = True, step: Callable[[str], None] = lambda _: None) -> GateResult:
-        return run_gate(self.compiled(*overrides), self.folder, step, stream=stream)
+        return run_gate(self.compiled(*overrides), self.folder, step, streaming=walk.Streaming(asked=stream))
 
 
 @pytest.fixture(autouse=True)
@@ -272,11 +272,12 @@ def test_what_cannot_be_streamed_is_refused(made: Callable[..., Made], monkeypat
     one = made("llama")
     file = one.folder / "port.py"
     file.write_text("def load(weights, dtype):\n    return lambda input_ids: None\n")
+    asked = walk.Streaming(asked=True)
     opener = open_python_port(f"{file}:load")
     with pytest.raises(UsageError, match="the generated module alone"):
-        run_gate(one.compiled(), one.folder, lambda _: None, open_port=opener, stream=True)
+        run_gate(one.compiled(), one.folder, lambda _: None, open_port=opener, streaming=asked)
     with pytest.raises(UsageError, match="float32"):
-        run_gate(one.compiled(), one.folder, lambda _: None, dtype=torch.bfloat16, stream=True)
+        run_gate(one.compiled(), one.folder, lambda _: None, dtype=torch.bfloat16, streaming=asked)
     monkeypatch.setattr(sides, "placeholders", lambda _: iter(()))
     with pytest.raises(IncompleteError):
         one.run()

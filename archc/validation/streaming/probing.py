@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -212,10 +212,7 @@ def _page(point: str) -> str:
 
 def _piece(choices: Choices, moved: list[Choices], start: int, length: int) -> tuple[Choices, Noise]:
     """A piece of choices that are yet to be made, and their noise."""
-    calls = _Piece(choices, start, length)
-    return Choices(cast("list[Any]", calls)), Noise(
-        cast("tuple[Tensor, ...]", _PieceNoise(choices, moved, start, length))
-    )
+    return Choices(_Piece(choices, start, length)), Noise(_PieceNoise(choices, moved, start, length))
 
 
 class _Piece(Sequence[Any]):

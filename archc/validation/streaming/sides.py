@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +74,7 @@ class PagedReference:
         """What transformers makes of stored tensors, by the placeholders that it would replace."""
         from transformers import core_model_loading
 
-        with quiet(), mock.patch.dict("os.environ", {"HF_DEACTIVATE_ASYNC_LOAD": "1"}):
+        with quiet(), _one_at_a_time():
             core_model_loading.convert_and_load_state_dict_in_model(
                 model=self.model, state_dict=dict(values), load_config=self._loading.config
             )
@@ -241,5 +241,23 @@ def _from_headers() -> Iterator[SimpleNamespace]:
         }
         return load(model=model, state_dict=headers, load_config=load_config, **more)
 
-    with mock.patch.object(modeling_utils, "convert_and_load_state_dict_in_model", load_headers):
+    modeling_utils.convert_and_load_state_dict_in_model = load_headers
+    try:
         yield kept
+    finally:
+        modeling_utils.convert_and_load_state_dict_in_model = load
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keeps transformers from reading a whole page before it puts the first tensor in its place."""
+    name = "HF_DEACTIVATE_ASYNC_LOAD"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -19,6 +19,7 @@ from archc.validation.parity import FloorRun
 from archc.validation.ports import GeneratedPort, OpenPort
 from archc.validation.probes import UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.reference import quiet
+from archc.validation.static import require_all_read
 from archc.validation.streaming.fitting import Fitting, fitting_of
 from archc.validation.streaming.lanes import Lane, started, wanted
 from archc.validation.streaming.pages import pages_of
@@ -68,39 +69,42 @@ class Streamed:
     """Where what has been done was kept meanwhile."""
 
 
-def streaming_of(
-    tensors: Mapping[str, StoredTensor], open_port: OpenPort, dtype: torch.dtype, *, asked: bool
-) -> Streamed | None:
-    """How to stream a run: because it was `asked` for, or since whole models do not fit in memory; None: not at all.
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """Whether a run is to be streamed: where that is `asked`, and else where whole models do not fit in memory.
 
-    Raises UsageError where it is asked for and cannot be done.
+    `say` is told what a user of a streamed run should know before its end.
     """
-    fitting = fitting_of(tensors.values(), dtype.itemsize)
-    if not asked and fitting.fits:
-        return None
-    able = open_port is GeneratedPort and dtype is torch.float32
-    if asked and open_port is not GeneratedPort:
-        raise UsageError("--stream fills the generated module alone block by block", "leave out the port, or --stream")
-    if asked and not able:
-        raise UsageError(f"--stream runs in float32, and not in {dtype}", "leave out --dtype: a file may hold 16 bits")
-    why = "asked for" if asked else "whole models do not fit in memory"
-    return Streamed(why, fitting) if able else None
+
+    asked: bool = False
+    say: Step = lambda _: None
+
+    def of(self, tensors: Mapping[str, StoredTensor], open_port: OpenPort, dtype: torch.dtype) -> Streamed | None:
+        """A streamed run of a checkpoint, None for a whole one. Raises UsageError where what is asked cannot be."""
+        fitting = fitting_of(tensors.values(), dtype.itemsize)
+        if not self.asked and fitting.fits:
+            return None
+        if self.asked and open_port is not GeneratedPort:
+            raise UsageError("--stream fills the generated module alone, layer by layer", "leave out port or --stream")
+        if self.asked and dtype is not torch.float32:
+            raise UsageError(f"--stream runs in float32, and not in {dtype}", "leave out --dtype")
+        able = open_port is GeneratedPort and dtype is torch.float32
+        return Streamed("asked for" if self.asked else "whole models do not fit in memory", fitting) if able else None
 
 
-def run_streamed(
-    compiled: Compiled,
-    folder: Path,
-    step: Step,
-    result: GateResult,
-    streamed: Streamed,
-) -> None:
-    """Fills in the verdict of a generated module on the weights in `folder`, in 32 bits."""
-    architecture = compiled.architecture
+def run_streamed(compiled: Compiled, folder: Path, step: Step, say: Step, result: GateResult) -> None:
+    """Fills in the verdict of a generated module on the weights in `folder`, in 32 bits.
+
+    `step` is told what is about to run, `say` what a user should know before the end.
+    """
+    architecture, streamed = compiled.architecture, result.stream
+    assert streamed is not None
     start = time.perf_counter()
     step("build both models without their weights")
     stored = Stored(read_checkpoint(folder))
     pages = pages_of(architecture, stored.tensors)
     reference = PagedReference(folder, architecture, pages, stored.tensors)
+    require_all_read(architecture, reference.reference.unread, folder, result.manifest)
     port = PagedPort(folder, architecture, pages, stored.tensors)
     result.reference_version, result.port_kind, result.port_name = reference.reference.version, "generated", port.name
     result.seconds["load"] = time.perf_counter() - start
@@ -120,10 +124,13 @@ def run_streamed(
     state = State(architecture.name, fingerprint_of(result.spec_sha256, port.source, folder, files))
     streamed.state = state.file
     walk = Walk(reference, port, stored, probed, streamed, step, state)
+    say(f"streamed, a layer at a time ({streamed.why}); what is done is kept in {state.file}")
+    if streamed.resumed_at is not None:
+        say(f"an earlier run has done {streamed.resumed_at} of {streamed.layers} layers: going on from there")
     with quiet():
         walk.run()
     result.blind += walk.blind
-    result.seconds["reference"] = time.perf_counter() - start - result.seconds["load"]
+    result.seconds |= walk.seconds
     _conclude(walk, result)
 
 
@@ -172,6 +179,7 @@ class Walk:
         self._reference, self._port, self._stored, self.streamed, self._step = reference, port, stored, streamed, step
         self.blind: list[Blind] = []
         self._compared = 0
+        self.seconds = {"reference": 0.0, "port": 0.0}
         self._resident: list[Page] = []
         self._loads: Counter[Page] = Counter()
         self.probed = probed
@@ -193,7 +201,7 @@ class Walk:
                 self._turn_to(page)
                 for lane in lanes:
                     if lane.wants == page and not lane.done:
-                        lane.wake()
+                        self._wake(lane)
                 self._reference.moved(None)
                 self._after_a_pass()
                 if page.layer != BEFORE:
@@ -203,6 +211,11 @@ class Walk:
         for one in self.probed:
             one.compare(None)
         self._state.remove()
+
+    def _wake(self, lane: Lane) -> None:
+        start = time.perf_counter()
+        lane.wake()
+        self.seconds["port" if lane.side is self._port else "reference"] += time.perf_counter() - start
 
     def _turn_to(self, page: Page) -> None:
         """Loads a page on both sides, in place of those that are not likely to be wanted again."""
@@ -276,7 +289,6 @@ class Walk:
             side.seams.skip({number: form for number, form in forms if number < done.layer}, done.streams)
         self.streamed.seconds_per_layer = list(done.results["seconds"])
         self.streamed.resumed_at, self._compared = done.layer, done.layer
-        self._step(f"going on at layer {done.layer + 1}")
 
     def _give_up(self, lane: Lane, probed: Probed) -> None:
         """Leaves a probe out that transformers trips over; the generated module has no right to."""
