@@ -1,4 +1,4 @@
-"""Which stored tensors are one page: those of a layer; of what stands around the layers, each by itself."""
+"""Which stored tensors are one page: those of a layer; of what stands around the layers, those of a module."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ def pages_of(architecture: Architecture, stored: Iterable[str]) -> Pages:
 
 
 def _page_name(parameter: str) -> str:
-    """`layers.N` or `shared.NAME` of a parameter in there, else its own name."""
-    return ".".join(parameter.split(".")[:2]) if parameter.startswith(_OWNED) else parameter
+    """`layers.N` or `shared.NAME` of a parameter in there; of others their module, or else their own name."""
+    if parameter.startswith(_OWNED):
+        return ".".join(parameter.split(".")[:2])
+    return parameter.rpartition(".")[0] or parameter
 
 
 def layer_of(page: str) -> int:

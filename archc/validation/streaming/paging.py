@@ -9,7 +9,7 @@ used outside of its module (a tied head) is no exception.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -64,7 +64,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Weights that are loaded and dropped together: those of a layer, or one tensor of those around the layers."""
+    """Weights that are loaded and dropped together: those of a layer, or of a module that stands around the layers."""
 
     name: str
     layer: int
@@ -126,16 +126,22 @@ class Paging(TorchFunctionMode):
                 return _PLACE[func]
             if func in _LIKE:
                 return func(torch.empty(0, dtype=args[0].dtype), *args[1:], **kwargs)
+        given = (*args, *kwargs.values())
+        while (page := next(self._absent(given), None)) is not None:
+            self._wait(page)  # which may have taken away what was there: all must be at once
         return func(*map(self._real, args), **{name: self._real(value) for name, value in kwargs.items()})
+
+    def _absent(self, values: Iterable[Any]) -> Iterator[Page]:
+        for value in values:
+            if isinstance(value, Tensor):
+                if id(value) in self._book.page_of and id(value) not in self._book.resident:
+                    yield self._book.page_of[id(value)]
+            elif type(value) in (list, tuple):
+                yield from self._absent(value)
 
     def _real(self, value: Any) -> Any:
         if isinstance(value, Tensor):
-            page = self._book.page_of.get(id(value))
-            if page is None:
-                return value
-            if id(value) not in self._book.resident:
-                self._wait(page)
-            return self._book.resident[id(value)]
+            return self._book.resident.get(id(value), value)
         if type(value) in (list, tuple):
             return type(value)(map(self._real, value))
         return value
