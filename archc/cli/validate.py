@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import click
 
 from archc.cli.checkpoint import weights_folder
+from archc.cli.company import led
 from archc.cli.options import set_option
 from archc.cli.output import print_diagnostics
 from archc.cli.port_options import ChosenPort, port_options
 from archc.cli.reports import Reports, report_options
-from archc.errors import IncompleteError
+from archc.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from archc.architecture import Compiled
     from archc.validation.gate import GateResult
+    from archc.validation.parallel_port import Company
     from archc.validation.validator import Validator
 
 HELP = """Hold the generated module against transformers, on real weights: same logits, or where they part.
@@ -33,6 +35,7 @@ Examples:
   archc validate smollm2-135m --trace recorded.safetensors
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
   archc validate llama3.1-70b --weights checkpoint/ --stream
+  torchrun --nproc-per-node 2 -m archc validate smollm2-135m
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
 a port the module that archc generates is held against the reference. --port names a function load(weights, dtype) that
@@ -42,7 +45,8 @@ writes {out}. --trace is a file such as `archc trace` writes, recorded of a port
 deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
 is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
 fails, archc looks for the mistake, or the two, that behave exactly so. With --stream, both sides go through the
-checkpoint together, a layer at a time: it need not fit in memory. No mistakes are planted then.
+checkpoint together, a layer at a time: it need not fit in memory. No mistakes are planted then. Under torchrun the
+generated module is split over the processes, by its `parallelize`; the reference runs once.
 """
 
 
@@ -69,12 +73,31 @@ def command(
     reports: Reports,
 ) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
+    return led(lambda company: _validate(target, weights, port, dtype, overrides, reports, company, stream=stream))
+
+
+def _validate(
+    target: str,
+    weights: str | None,
+    port: ChosenPort,
+    dtype: str,
+    overrides: tuple[str, ...],
+    reports: Reports,
+    company: Company | None,
+    *,
+    stream: bool,
+) -> int:
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
     from archc.render.findings import holds
     from archc.render.validation import gate_document, print_verdict
     from archc.validation.validator import find_validator
 
+    if company is not None and not port.is_generated:
+        raise UsageError(
+            "torchrun splits the generated module, and a port of yours runs in one process",
+            "leave out torchrun; --port-command 'torchrun …' runs a port that is split itself",
+        )
     with reports.about(target):
         validator = find_validator(target)
         compiled = compile_spec(validator.spec, overrides)
@@ -82,7 +105,7 @@ def command(
         if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
-        result = _run(validator, compiled, folder, port, dtype, stream=stream)
+        result = _run(validator, compiled, folder, port, dtype, company, stream=stream)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
@@ -91,7 +114,14 @@ def command(
 
 
 def _run(
-    validator: Validator, compiled: Compiled, folder: Path, port: ChosenPort, dtype: str, *, stream: bool
+    validator: Validator,
+    compiled: Compiled,
+    folder: Path,
+    port: ChosenPort,
+    dtype: str,
+    company: Company | None,
+    *,
+    stream: bool,
 ) -> GateResult:
     from rich.text import Text
 
@@ -105,7 +135,7 @@ def _run(
         from archc.validation.streaming.walk import Streaming
 
         kind: torch.dtype = getattr(torch, dtype)
-        open_port = port.opener(kind)
+        open_port = port.opener(kind) if company is None else company.opener(kind)
     except ModuleNotFoundError as error:
         raise IncompleteError(f"validation needs {error.name}", "pip install 'archc[torch]'") from error
     with progress_bar() as progress:

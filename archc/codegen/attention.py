@@ -102,8 +102,7 @@ class AttentionView(MixerView[Attention]):
     @property
     def _kept(self) -> list[str]:
         """Those of its variables that the forward pass reads."""
-        repeats = self.part.group_size > 1 and (self.explicit or self.part.grouping == "tiled")
-        return [name for name in self.variables if repeats or name.endswith("_dim")]
+        return [name for name in self.variables if name.endswith("_dim")]
 
     @property
     def made(self) -> Names:
@@ -258,10 +257,10 @@ class AttentionView(MixerView[Attention]):
             return "F.softplus(gate_BHTC.float()).to(y_BHTC.dtype)"
         return "torch.sigmoid(gate_BHTC)"
 
-    @property
-    def group(self) -> str:
-        """How many query heads share a key/value head, as an expression."""
-        return f"{self.within.HEADS} // {self.within.KV_HEADS}"
+    @staticmethod
+    def group(tensor: str) -> str:
+        """How many query heads share one of keys or values, as an expression: a process may hold some heads alone."""
+        return f"q_BHTC.shape[1] // {tensor}.shape[1]"
 
     @property
     def group_words(self) -> str:
@@ -275,8 +274,8 @@ class AttentionView(MixerView[Attention]):
     def repeated(self) -> tuple[str, list[str]]:
         """How a key/value head is repeated for every query head: a method and its arguments."""
         if self.part.grouping == "interleaved":
-            return "repeat_interleave", [self.group, "dim=1"]
-        return "repeat", ["1", self.group, "1", "1"]
+            return "repeat_interleave", [self.group("k_BKSC"), "dim=1"]
+        return "repeat", ["1", self.group("k_BKSC"), "1", "1"]
 
     @property
     def summary(self) -> str:

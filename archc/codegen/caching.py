@@ -34,8 +34,15 @@ class CacheView:
 
     kept: Kept
     comment: str
+    splits: bool
+    """Whether heads may be split over `ranks` processes."""
     sizes: Mapping[str, tuple[Sizes, Sizes]]
     positions: Mapping[str, str]
+
+    @property
+    def parameters(self) -> list[str]:
+        """What a cache is made of."""
+        return ["self", "batch: int", "max_length: int", "like: Tensor", *(["ranks: int"] if self.splits else [])]
 
     @property
     def by_kind(self) -> bool:
@@ -61,7 +68,7 @@ class CacheView:
         first, second = next(iter(self.sizes.values()))
         numbers = (*first, *second)
         names = [self._variable(place) or number for place, number in enumerate(numbers)]
-        return (names[0], names[1]), (names[2], names[3])
+        return (self._held(names[0]), names[1]), (self._held(names[2]), names[3])
 
     @property
     def statements(self) -> Iterator[str]:
@@ -74,6 +81,10 @@ class CacheView:
             if name and name not in done:
                 done.add(name)
                 yield chosen(12, name, self._numbers(place))
+
+    def _held(self, heads: str) -> str:
+        """How many heads a process holds: some that query heads on several processes share are on all of those."""
+        return f"max({heads} // ranks, 1)" if self.splits else heads
 
     def _variable(self, place: int) -> str | None:
         """The variable of a size that differs between kinds; a size of values is that of keys where it is the same."""
@@ -88,9 +99,9 @@ class CacheView:
 
 
 def cache_view(
-    sizes: Mapping[str, tuple[Sizes, Sizes]], kept: Sequence[Kept], positions: Mapping[str, str]
+    sizes: Mapping[str, tuple[Sizes, Sizes]], kept: Sequence[Kept], positions: Mapping[str, str], *, splits: bool
 ) -> CacheView:
-    """The cache of layers whose kinds have these sizes, and keep so many positions."""
+    """The cache of layers whose kinds have these sizes, and keep so many positions; heads are perhaps split."""
     found = list(dict.fromkeys(kept))
     comment = "" if len(found) == 1 else ", or ".join(one.words for one in found)
-    return CacheView(found[0] if len(found) == 1 else _EITHER, comment, sizes, positions)
+    return CacheView(found[0] if len(found) == 1 else _EITHER, comment, splits, sizes, positions)

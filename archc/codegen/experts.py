@@ -96,6 +96,14 @@ class ExpertsView(FfnView[Experts]):
         return ("gate", "up") if self.part.gated else ("up",)
 
     @property
+    def stacks(self) -> Iterator[str]:
+        """The statements that find the matrices, and biases, of all experts that this process holds."""
+        for name in (*self.matrices, "down"):
+            yield f"{name}_{_axes(name)} = held(self.{name})"
+            if self.part.bias == "experts":
+                yield f"{name}_bias_{_axes(name)[:2]} = held(self.{name}_bias)"
+
+    @property
     def hidden(self) -> Iterator[str]:
         """The statements that take `x_D`, the tokens sent to an expert, to what its last matrix reads."""
         if self.part.gated:
@@ -151,5 +159,10 @@ class ExpertsView(FfnView[Experts]):
         )
 
     def _projection(self, source: str, name: str) -> str:
-        bias = f", self.{name}_bias[expert]" if self.part.bias == "experts" else ""
-        return f"linear({source}, self.{name}[expert]{bias})"
+        bias = f", {name}_bias_{_axes(name)[:2]}[expert]" if self.part.bias == "experts" else ""
+        return f"linear({source}, {name}_{_axes(name)}[expert]{bias})"
+
+
+def _axes(name: str) -> str:
+    """The dimensions of the matrices of all experts."""
+    return "EDF" if name == "down" else "EFD"

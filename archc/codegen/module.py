@@ -10,7 +10,7 @@ from archc import __version__, resources
 from archc.architecture.model import Architecture
 from archc.codegen import prose
 from archc.codegen.loading import entry, loader_view
-from archc.codegen.naming import braced, fitted, literal
+from archc.codegen.naming import braced, fitted, literal, quoted
 from archc.codegen.plain import refuse_ungenerated
 from archc.codegen.view import build_view
 from archc.files import stamped
@@ -40,6 +40,7 @@ def environment() -> Environment:
         autoescape=False,  # Python source, not HTML; names pass through `literal`
     )
     found.filters["literal"] = literal
+    found.filters["quoted"] = quoted
     found.filters["entry"] = entry
     found.globals["fitted"] = fitted
     found.globals["braced"] = braced

@@ -30,6 +30,11 @@ def literal(value: object) -> str:
     raise TypeError(f"no literal for {type(value).__name__}")
 
 
+def quoted(names: Sequence[str]) -> str:
+    """A tuple of names, as strings."""
+    return f"({', '.join(map(literal, names))}{',' if len(names) == 1 else ''})"
+
+
 def fitted(indent: int, head: str, items: Sequence[str], tail: str = "") -> str:
     """`head(items)tail` on one line where it fits in 88 columns; else the items on a line of their own, or one each.
 

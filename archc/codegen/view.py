@@ -30,6 +30,7 @@ from archc.codegen.feed_forward import sharing as sharing_feed_forwards
 from archc.codegen.inputs import Handed, Input, ModelInputs, handed
 from archc.codegen.naming import Names, Variant, labels, variants
 from archc.codegen.norms import NormCall, NormClass, Norms
+from archc.codegen.parallel import ParallelView, parallel_view
 from archc.codegen.part_view import FfnView, MixerView, PartView
 from archc.codegen.parts import FFNS, MIXERS
 from archc.codegen.residuals import ResidualClass, Residuals
@@ -63,6 +64,7 @@ class ModuleView:
     head: HeadView
     final_norm: NormCall | None
     cache: CacheView
+    parallel: ParallelView
     kinds: tuple[str, ...]
 
     @property
@@ -238,6 +240,12 @@ def build_view(architecture: Architecture) -> ModuleView:
     embedding = embedding_view(architecture.embedding, norms)
     final_norm = norms.call(architecture.final_norm, "WIDTH") if architecture.final_norm else None
     head = head_view(architecture.head, norms)
+    parallel = parallel_view(
+        by_kind,
+        architecture.head,
+        {kind: mixer_views[part] for kind, part in printed.items()},
+        {kind: ffn_views[layer.ffn] for kind, layer in by_kind.items() if layer.ffn is not None},
+    )
 
     return ModuleView(
         architecture=architecture,
@@ -269,7 +277,9 @@ def build_view(architecture: Architecture) -> ModuleView:
             {kind: mixer_views[printed[kind]].cached if kind in printed else _NOTHING for kind in by_kind},
             [view.kept for view in mixer_views.values()],
             {kind: given.kept.get(kind) or next(iter(given.kept.values())) for kind in by_kind},
+            splits=parallel.heads is not None,
         ),
+        parallel=parallel,
         kinds=kinds,
     )
 

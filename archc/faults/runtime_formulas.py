@@ -52,7 +52,7 @@ def _switching(behaves_as: str, test: str) -> Way:
 def _weighed(behaves_as: str, weights: str, fits: Fits) -> Way:
     """Other weights in the place of what the router gives, just before they are used."""
     line = rf"\n        weight_NA = {weights}\g<0>"
-    return way(behaves_as, (r"\n\n        y_ND = torch\.zeros_like\(x_ND\)$", line), fits=fits)
+    return way(behaves_as, (r"\n\n        y_ND = self\.apply_experts\(", line), fits=fits)
 
 
 FAULTS = (

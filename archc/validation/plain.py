@@ -32,7 +32,8 @@ def _stored_transposed(architecture: Architecture) -> Callable[[str], bool]:
 
 def opener_of(open_port: OpenPort, checkpoint: Checkpoint, plain: Path) -> OpenPort:
     """What opens the port of a checkpoint: a port of the user's loads a quantised one itself, and no plain copy."""
-    if open_port is GeneratedPort or not checkpoint.method:
+    maker = getattr(open_port, "func", open_port)
+    if getattr(maker, "kind", None) == GeneratedPort.kind or not checkpoint.method:
         return open_port
 
     def opened(architecture: Architecture, folder: Path) -> Port:

@@ -151,7 +151,7 @@ def test_rows_are_written_in_place() -> None:
     before = [rows.data_ptr() for rows in (*cache.keys, *cache.values)]
     assert [rows.shape[2] for rows in cache.keys] == [5, LONGEST, 5]
     with torch.no_grad():
-        for ids in random_ids(1, LONGEST).split((9, 1, 1, 7, 1, 1, 20), dim=1):
+        for ids in torch.split(random_ids(1, LONGEST), [9, 1, 1, 7, 1, 1, 20], dim=1):
             model(ids, cache=cache)
     assert [rows.data_ptr() for rows in (*cache.keys, *cache.values)] == before
 
