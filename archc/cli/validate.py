@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -40,6 +41,7 @@ Examples:
   archc validate smollm2-135m --trace recorded.safetensors
   archc validate smollm2-135m --quick
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
+  archc validate llama3.1-70b --weights checkpoint/ --stream
   torchrun --nproc-per-node 2 -m archc validate smollm2-135m
 
 TARGET is a validator, which names its weights, a spec, or a checkpoint folder, whose config.json is imported. Without
@@ -50,9 +52,18 @@ writes {out}. --trace is a file such as `archc trace` writes, recorded of a port
 deviates by no more than 8 times what arithmetic alone does to the reference. Then every mistake that the model can have
 is planted and tried: the verdict says which of them would have gone unseen, and --strict fails for that. Where the port
 fails, archc looks for the mistake, or the two, that behave exactly so. --quick runs the static checks, short prompts
-and a few steps through the cache, and says what it leaves out. Under torchrun the generated module is split
-over the processes, by its `parallelize`; the reference runs once.
+and a few steps through the cache, and says what it leaves out. With --stream, both sides go through the checkpoint
+together, a layer at a time: it need not fit in memory. No mistakes are planted then. Under torchrun the generated
+module is split over the processes, by its `parallelize`; the reference runs once.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What the options say of how much is run: short prompts alone, or both models a layer at a time."""
+
+    quick: bool
+    stream: bool
 
 
 @click.command("validate", help=HELP)
@@ -66,6 +77,7 @@ over the processes, by its `parallelize`; the reference runs once.
     help="What reference and port run in. In 16 bits layers are also judged one by one.",
 )
 @click.option("--quick", is_flag=True, help="Only static checks, short prompts and the cache; no mistakes are planted.")
+@click.option("--stream", is_flag=True, help="One layer at a time in memory; by itself where the model does not fit.")
 @set_option
 @report_options
 def command(
@@ -74,13 +86,17 @@ def command(
     port: ChosenPort,
     dtype: str,
     quick: bool,
+    stream: bool,
     overrides: tuple[str, ...],
     reports: Reports,
 ) -> int:
     """Run the gate; 0 if everything holds, 1 if not."""
     if quick and reports.strict:
         raise UsageError("--quick plants no mistakes, and --strict asks that none goes unseen", "leave one of them out")
-    return led(lambda company: _validate(target, weights, port, dtype, overrides, reports, company, quick=quick))
+    if quick and stream:
+        raise UsageError("--stream has no quick level", "leave one of them out")
+    level = _Level(quick, stream)
+    return led(lambda company: _validate(target, weights, port, dtype, overrides, reports, company, level))
 
 
 def _validate(
@@ -91,8 +107,7 @@ def _validate(
     overrides: tuple[str, ...],
     reports: Reports,
     company: Company | None,
-    *,
-    quick: bool,
+    level: _Level,
 ) -> int:
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
@@ -112,7 +127,7 @@ def _validate(
         if port.is_generated:
             refuse_ungenerated(compiled.architecture)
         folder = weights_folder(validator, weights)
-        result = _run(validator, compiled, folder, port, dtype, company, quick=quick)
+        result = _run(validator, compiled, folder, port, dtype, company, level)
     if reports.json != "-":
         print_verdict(result, strict=reports.strict)
     document = gate_document(result)
@@ -127,9 +142,10 @@ def _run(
     port: ChosenPort,
     dtype: str,
     company: Company | None,
-    *,
-    quick: bool,
+    level: _Level,
 ) -> GateResult:
+    from rich.text import Text
+
     from archc.cli.progress import progress_bar
     from archc.faults.catalogue import CATALOGUE
 
@@ -138,7 +154,8 @@ def _run(
             import torch
             import transformers  # noqa: F401
 
-            from archc.validation.gate import run_gate
+            from archc.validation.gate import Level, run_gate
+            from archc.validation.streaming.walk import Streaming
 
         kind: torch.dtype = getattr(torch, dtype)
         open_port = port.opener(kind) if company is None else company.opener(kind)
@@ -150,6 +167,9 @@ def _run(
         def step(name: str) -> None:
             progress.update(task, description=name)
 
+        def say(text: str) -> None:
+            progress.console.print(Text(text), soft_wrap=True)
+
         return run_gate(
             compiled,
             folder,
@@ -158,7 +178,7 @@ def _run(
             open_port=open_port,
             dtype=kind,
             catalogue=CATALOGUE,
-            quick=quick,
+            level=Level(level.quick, Streaming(level.stream, say)),
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from archc.render.terminal import PLAIN_WIDTH, console
-from archc.render.units import figure, finite
+from archc.render.units import binary_bytes, figure, finite
 from archc.spec.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from archc.validation.gate import GateResult
     from archc.validation.parity import ProbeResult
     from archc.validation.static import ManifestResult
+    from archc.validation.streaming.walk import Streamed
 
 _LISTED = 6
 _LONGEST_VALUE = 60
@@ -114,8 +115,28 @@ def gate_document(result: GateResult) -> dict[str, object]:
             "tokens": result.text.tokens,
             "loss": {"reference": finite(result.text.reference), "port": finite(result.text.port)},
         },
+        "stream": None if result.stream is None else _stream_document(result.stream),
         "seconds": {name: round(seconds, 3) for name, seconds in result.seconds.items()},
         "peak_memory_bytes": result.peak_memory_bytes,
+    }
+
+
+def _stream_document(found: Streamed) -> dict[str, object]:
+    spent = found.seconds_per_layer
+    return {
+        "why": found.why,
+        "whole_bytes": found.fitting.needed,
+        "available_bytes": found.fitting.available,
+        "layers": found.layers,
+        "checkpoint_bytes": found.checkpoint_bytes,
+        "bytes_read": found.bytes_read,
+        "most_reads": found.most_reads,
+        "peak_resident_bytes": found.peak_resident_bytes,
+        "seconds_per_layer": round(sum(spent) / len(spent), 3) if spent else None,
+        "resumed_at": found.resumed_at,
+        "drift": {
+            probe: {point: finite(times) for point, times in points.items()} for probe, points in found.drift.items()
+        },
     }
 
 
@@ -213,6 +234,8 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
     weights = f", weights dequantised from {result.dequantised}" if result.dequantised else ""
     out.print(f"  reference  {result.reference_version or 'not loaded'}, {digits}, eager attention{weights}")
     out.print(f"  port       {result.port_name or 'not loaded'}, {digits}")
+    if result.stream is not None:
+        _print_wrapped(_streamed(result.stream), out)
     _print_manifest(result.manifest, out)
     _print_config(result.config, out)
     if result.probes:
@@ -239,6 +262,17 @@ def print_verdict(result: GateResult, *, strict: bool = False) -> None:
     passed = result.strictly_passed if strict else result.passed
     verdict = Text("  ").append("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
     out.print(verdict.append(f": {_unseen(result) if result.passed and not passed else _reason(result, BOUND)}"))
+
+
+def _streamed(found: Streamed) -> str:
+    free = "" if found.fitting.available is None else f"; {binary_bytes(found.fitting.available)} are free"
+    seconds = sum(found.seconds_per_layer) / len(found.seconds_per_layer) if found.seconds_per_layer else 0.0
+    resumed = "" if found.resumed_at is None else f", from layer {found.resumed_at} on"
+    return (
+        f"streamed   {found.why}: whole models would take {binary_bytes(found.fitting.needed)}{free}. "
+        f"{_count(found.layers, 'layer')}{resumed}, {seconds:.1f} s each; at most "
+        f"{binary_bytes(found.peak_resident_bytes)} of weights at once"
+    )
 
 
 def _unseen(result: GateResult) -> str:
@@ -339,7 +373,7 @@ def _print_notes(result: GateResult, out: Console) -> None:
         whole = result.steps_against_whole
         held = "the port's steps are held against the full pass" if whole else "each is held against its own"
         notes.append(f"the reference's cached run is {times} floors from its own full pass; {held}")
-    elif result.steps_against_whole:
+    elif result.steps_against_whole and result.stream is None:
         notes.append("the reference cannot decode; the port's steps are held against its full pass")
     notes += [
         f"{printable(one.tensors)} (mean {one.mean:.2f}): declared {one.declared}, but these weights look {one.looks}"

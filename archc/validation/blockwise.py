@@ -78,13 +78,13 @@ def layer_by_layer(yardstick: Yardstick, port: Traceable) -> Blockwise | None:
     ours = trace()
     if ours is None or not port.places.layers:
         return None
-    unfed = tuple(_unfed(yardstick.places, theirs, ours.entering))
-    times = {point: value for point, value in yardstick.times(ours.points).items() if _layer(point) not in unfed}
+    left_out = tuple(unfed(yardstick.places, theirs, ours.entering))
+    times = {point: value for point, value in yardstick.times(ours.points).items() if _layer(point) not in left_out}
     hidden = yardstick.hidden(times)
     may_count = hidden and yardstick.rounded and not port.places.guessed
     beyond = yardstick.beyond(times, hidden - _strangers(yardstick, hidden, port, trace) if may_count else ())
     layers = sorted({layer for point in beyond if (layer := _layer(point)) is not None})
-    return Blockwise(yardstick.probe.name, yardstick.bound, times, tuple(layers), first_of(beyond), unfed)
+    return Blockwise(yardstick.probe.name, yardstick.bound, times, tuple(layers), first_of(beyond), left_out)
 
 
 def _strangers(yardstick: Yardstick, hidden: set[str], port: Traceable, trace: Callable[[], Trace | None]) -> set[str]:
@@ -102,7 +102,7 @@ def _layer(point: str) -> int | None:
     return int(stem.split(".")[1]) if stem else None
 
 
-def _unfed(places: Places, theirs: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> Iterator[int]:
+def unfed(places: Places, theirs: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> Iterator[int]:
     """Layers whose work depends on more than the stream that they were fed with, or that could not be fed."""
     for number, place in enumerate(places.layers):
         name = f"layers.{number}"

@@ -56,7 +56,7 @@ class _Call:
 class Choices:
     """All choices of a run, in the order in which a forward pass makes them. Empty for a model that makes none."""
 
-    calls: list[_Call] = field(default_factory=list)
+    calls: Sequence[_Call] = field(default_factory=list)
 
     def margins(self) -> list[Tensor]:
         """By how much each choice was made, [batch, tokens, groups] per call, in scores."""
@@ -67,7 +67,7 @@ class Choices:
 class Noise:
     """How far one unit in the last place moves each margin, [batch, tokens, groups] per call."""
 
-    per_call: tuple[Tensor, ...]
+    per_call: Sequence[Tensor]
 
     def near_ties(self, choices: Choices, row: int, token: int) -> list[Flip]:
         """The choices of one token that lie within the noise, the closest first."""
@@ -124,6 +124,10 @@ class Watch(TorchFunctionMode):
         """The next forward pass is about to run: `batch` rows of `tokens` tokens, the first at position `start`."""
         self._start, self._shape = start, (batch, tokens)
         self._pieces.append([])
+
+    def made(self) -> Choices:
+        """The choices of the forward pass that runs: they are added as they are made."""
+        return Choices(self._pieces[-1])
 
     def choices(self) -> Choices:
         """What was chosen, over all forward passes."""

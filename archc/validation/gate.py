@@ -15,7 +15,7 @@ from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
 from archc.architecture.fingerprint import fingerprint
-from archc.checkpoints.manifest import build_manifest, knows_tensors
+from archc.checkpoints.manifest import knows_tensors
 from archc.errors import IncompleteError
 from archc.faults.base import Fault
 from archc.validation.adequacy import Adequacy
@@ -40,7 +40,8 @@ from archc.validation.ports import Batching, GeneratedPort, OpenPort, Port
 from archc.validation.probes import LONGEST, UNUSED, Blind, Probe, derive_probes, length_matters
 from archc.validation.rearranged import check_rearranged
 from archc.validation.reference import Reference
-from archc.validation.static import ManifestResult, compare_manifest
+from archc.validation.static import ManifestResult, compare_manifest, require_all_read
+from archc.validation.streaming.walk import Streamed, Streaming, run_streamed
 from archc.validation.text import BESIDE, TextLoss, Tokens, known_tokens, read_tokens, text_loss, text_probe
 
 Step = Callable[[str], None]
@@ -85,6 +86,8 @@ class GateResult:
     diagnosis: Diagnosis | None = None
     """What explains a port that failed."""
     text: TextLoss | None = None
+    stream: Streamed | None = None
+    """How the run went where it was streamed: no more than a layer of each side in memory."""
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory_bytes: int = 0
 
@@ -110,6 +113,19 @@ class GateResult:
         return self.passed and not unseen and self.adequacy is not None and not self.adequacy.survived
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How much is run, and how.
+
+    `quick` runs short prompts alone, beside the static checks, and says what it leaves out. Where `streaming` is asked
+    for, or whole models do not fit in memory, the generated module is validated layer by layer, without text and
+    catalogue.
+    """
+
+    quick: bool = False
+    streaming: Streaming = field(default_factory=Streaming)
+
+
 def run_gate(
     compiled: Compiled,
     folder: Path,
@@ -119,17 +135,16 @@ def run_gate(
     open_port: OpenPort = GeneratedPort,
     dtype: torch.dtype = torch.float32,
     catalogue: Sequence[Fault] = (),
-    quick: bool = False,
+    level: Level | None = None,
 ) -> GateResult:
     """Holds a port of a spec, with the weights in `folder`, against transformers, in a `dtype`.
 
     `step` is told what is about to run. `text` is a text file to compare losses on. `open_port` makes the port, by
     default the generated module. Mistakes of the `catalogue` say whether the gate would have seen them, where the port
-    passes, and explain the port, where it fails. `quick` runs short prompts alone, beside the static checks, and says
-    what it leaves out. Raises IncompleteError where the verdict cannot be reached; a port
+    passes, and explain the port, where it fails. Raises IncompleteError where the verdict cannot be reached; a port
     that is wrong is a result, not an error.
     """
-    architecture = compiled.architecture
+    architecture, level = compiled.architecture, level or Level()
     start = time.perf_counter()
     step("checkpoint headers")
     checkpoint = plain_form(architecture, folder)
@@ -142,17 +157,25 @@ def run_gate(
     result = GateResult(
         architecture.name, fingerprint(compiled), manifest, config, dequantised=checkpoint.method, dtype=dtype
     )
-    result.quick = quick
+    result.quick = level.quick
     if manifest.passed:
         result.gains = doubtful_gains(architecture, checkpoint.tensors) if knows_tensors(architecture) else ()
-        tokens = None if text is None or quick else read_tokens(architecture, folder, text)
+        tokens = None if text is None or level.quick else read_tokens(architecture, folder, text)
         tokens = tokens and tokens.first(BESIDE)
         if checkpoint.method:
             step(f"dequantise {checkpoint.method}")
+        result.stream = level.streaming.of(checkpoint.tensors, open_port, dtype)
         with checkpoint.plain() as plain:
+            if result.stream is not None:
+                run_streamed(compiled, plain, step, level.streaming.say, result)
+                return _measured(result, start)
             opened = opener_of(open_port, checkpoint, plain)
             opened = partial(GeneratedPort, dtype=dtype) if opened is GeneratedPort else opened
-            _run_probes(compiled, plain, tokens, step, opened, () if quick else catalogue, result)
+            _run_probes(compiled, plain, tokens, step, opened, () if level.quick else catalogue, result)
+    return _measured(result, start)
+
+
+def _measured(result: GateResult, start: float) -> GateResult:
     result.seconds["total"] = time.perf_counter() - start
     result.peak_memory_bytes = _peak_memory_bytes()
     return result
@@ -173,7 +196,7 @@ def _run_probes(
     reference = Reference(folder, architecture=architecture, dtype=result.dtype)
     result.reference_version = reference.version
     if knows_tensors(architecture):
-        _require_all_read(architecture, reference, folder, result.manifest)
+        require_all_read(architecture, reference.unread, folder, result.manifest)
     else:
         result.blind.append(Blind("tensors", f"where the family {architecture.family} stores them is not known"))
     step("load the port")
@@ -307,18 +330,6 @@ def _feasible(
     if not found:
         raise IncompleteError(f"nothing can be compared: {blind[0].why}", "use a port that can run some of the probes")
     return found, blind
-
-
-def _require_all_read(architecture: Architecture, reference: Reference, folder: Path, found: ManifestResult) -> None:
-    """Refuses a reference that leaves tensors out that the spec declares: it would be another, smaller model."""
-    normal = build_manifest(architecture).normal
-    left = [name for name in reference.unread if normal(name) not in found.unread]
-    if left:
-        more = f" and {len(left) - 1} more tensors" if len(left) > 1 else ""
-        raise IncompleteError(
-            f"{folder} is no reference: its config.json has no place for {left[0]}{more}, which its weights hold",
-            "its config.json must describe its own weights, with all their layers",
-        )
 
 
 class _Clock:

@@ -72,7 +72,7 @@ class Reference:
                 "remove that key: the reference runs eager attention",
             )
         self.version = f"transformers {transformers.__version__}"
-        with _quiet(), uncollected():
+        with quiet(), uncollected():
             try:
                 model, loading = transformers.AutoModelForCausalLM.from_pretrained(
                     folder,
@@ -103,7 +103,7 @@ class Reference:
             token for token in (getattr(model.config, key, None) for key in _PADDING) if isinstance(token, int)
         )
         """Ids of tokens that stand for nothing."""
-        self._masks = frozenset(name for name, buffer in model.named_buffers() if _is_mask(buffer))
+        self._masks = frozenset(name for name, buffer in model.named_buffers() if is_mask(buffer))
         self._held: list[tuple[object, int]] = []
         """What its modules held when a run last began, tables and numbers."""
         self._ahead: tuple[Probe, Run] | None = None
@@ -241,7 +241,7 @@ class Reference:
 
     def _forward(self, **inputs: Any) -> Any:
         """One forward pass. Raises IncompleteError where the model trips over its own config.json."""
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet():
             try:
                 return self.model(**inputs)
             except MemoryError:
@@ -326,13 +326,13 @@ def _numbers_of(model: nn.Module) -> list[tuple[object, int]]:
     return found
 
 
-def _is_mask(buffer: Tensor) -> bool:
-    """Whether it holds noughts and ones alone."""
-    return bool(((buffer == 0) | (buffer == 1)).all())
+def is_mask(buffer: Tensor) -> bool:
+    """Whether it holds noughts and ones alone, as far as it is there."""
+    return not buffer.is_meta and bool(((buffer == 0) | (buffer == 1)).all())
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keeps transformers' advice out of the user's terminal; its settings are put back."""
     from transformers.utils import logging
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from archc.architecture.model import Architecture
 from archc.checkpoints.headers import StoredTensor
 from archc.checkpoints.manifest import build_manifest, stored_entries
+from archc.errors import IncompleteError
 
 _MOST_MISSING = 1000
 """Where so much is missing, the rest is not counted: a spec can declare more tensors than fit in memory."""
@@ -62,3 +64,15 @@ def compare_manifest(architecture: Architecture, stored: Mapping[str, StoredTens
         wrong_shape=tuple(wrong_shape),
         unread=unread,
     )
+
+
+def require_all_read(architecture: Architecture, left: Iterable[str], folder: Path, found: ManifestResult) -> None:
+    """Refuses a reference that has `left` tensors out that the spec declares: it would be another, smaller model."""
+    normal = build_manifest(architecture).normal
+    unread = [name for name in left if normal(name) not in found.unread]
+    if unread:
+        more = f" and {len(unread) - 1} more tensors" if len(unread) > 1 else ""
+        raise IncompleteError(
+            f"{folder} is no reference: its config.json has no place for {unread[0]}{more}, which its weights hold",
+            "its config.json must describe its own weights, with all their layers",
+        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -67,14 +68,16 @@ def trace(run: Callable[[], Tensor], places: Places, shape: tuple[int, int], fed
     What is `fed`, under the names of `Trace.entering`, takes the place of what the layer or the final norm is given,
     where it has the same shape. A point that is passed several times is left out.
     """
-    recorder = _Recorder(places, shape, fed or {})
+    recorder = Recorder(places, shape, fed or {})
     with recorder:
         logits = run()
     recorder.points["logits"] = logits.detach().clone()
     return Trace(recorder.finished(), recorder.entering)
 
 
-class _Recorder(TorchFunctionMode):
+class Recorder(TorchFunctionMode):
+    """Records a forward pass while it runs. Several may watch one model, each what its own thread does."""
+
     def __init__(self, places: Places, shape: tuple[int, int], fed: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.points: dict[str, Tensor] = {}
@@ -85,10 +88,12 @@ class _Recorder(TorchFunctionMode):
         self._inside: Role | None = None
         self._projected: Tensor | None = None
         self._hooks = ExitStack()
+        self._thread: int | None = None
 
     # Hooks -----------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Any:
+        self._thread = get_ident()
         numbers: dict[nn.Module, list[int]] = {}
         for number, layer in enumerate(self._places.layers):
             numbers.setdefault(layer.module, []).append(number)
@@ -118,7 +123,9 @@ class _Recorder(TorchFunctionMode):
         """Shows what enters a module, and lets it be replaced."""
 
         def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            place = _stream_of(args, kwargs)
+            if get_ident() != self._thread:
+                return None
+            place = stream_of(args, kwargs)
             value = None if place is None else args[place] if isinstance(place, int) else kwargs[place]
             other = see(value) if value is not None else None
             if other is None:
@@ -136,7 +143,7 @@ class _Recorder(TorchFunctionMode):
         def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             while isinstance(output, tuple | list) and output:
                 output = output[0]
-            if isinstance(output, Tensor):
+            if isinstance(output, Tensor) and get_ident() == self._thread:
                 see(output, [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)])
 
         handle = module.register_forward_hook(hook, with_kwargs=True)
@@ -266,7 +273,7 @@ class _Recorder(TorchFunctionMode):
             self._keep_in_layer("router.scores", out)
 
 
-def _stream_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | str | None:
+def stream_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | str | None:
     """Which input of a module is the stream: the first of floating numbers, whether it has a name or not."""
     if isinstance(kwargs.get("hidden_states"), Tensor):
         return "hidden_states"

@@ -8,6 +8,7 @@ that it hides mistakes; where layers are fed, the floor is then how far the refe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch import Tensor
 from archc.errors import IncompleteError
 from archc.validation.choices import Choices, noise_of
 from archc.validation.parity import BOUND, Distance, Floor, distance, floor_of
+from archc.validation.places import Places
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 from archc.validation.tracing import Trace, order, split
@@ -51,6 +53,16 @@ class Yardstick:
             self.bound, self._truth = BOUND_16, wide[0].points
             runs, self._runs = [wide], [self.base.points]
         self.noise = noise_of(self.choices, [moved for _, moved in runs])
+
+    @classmethod
+    def of(cls, probe: Probe, places: Places, base: Trace, runs: list[dict[str, Tensor]]) -> Self:
+        """A yardstick in 32 bits of what is known: the first run, and the points of those with moved weights."""
+        found = cls.__new__(cls)
+        found.probe, found.places, found.base, found.choices = probe, places, base, Choices()
+        found.entering, found.rounded, found.bound = base.entering, False, BOUND
+        found._judged, found._dtype, found._truth, found._runs = probe.real, torch.float32, base.points, runs
+        found.noise = noise_of(found.choices, [])
+        return found
 
     def _nudged(self, reference: Reference, probe: Probe, seed: int) -> tuple[Trace, Choices]:
         with reference.nudged(seed):

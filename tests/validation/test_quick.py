@@ -14,7 +14,7 @@ from archc.architecture import compile_text
 from archc.faults.base import Fault
 from archc.faults.catalogue import CATALOGUE
 from archc.render.validation import gate_document
-from archc.validation.gate import GateResult, run_gate
+from archc.validation.gate import GateResult, Level, run_gate
 from archc.validation.ports import GeneratedPort, OpenPort
 from archc.validation.probes import Probe
 from tests.cli.runner import archc
@@ -32,7 +32,7 @@ def gate(
     catalogue: Sequence[Fault] = CATALOGUE,
 ) -> GateResult:
     compiled = compile_text(BY_NAME[name].text(), name, overrides)
-    return run_gate(compiled, folder, lambda _step: None, open_port=open_port, catalogue=catalogue, quick=quick)
+    return run_gate(compiled, folder, lambda _step: None, open_port=open_port, catalogue=catalogue, level=Level(quick))
 
 
 class BlindToPadding(GeneratedPort):
@@ -57,7 +57,7 @@ def test_a_clean_port_passes_and_what_is_left_out_is_said(name: str, checkpoint:
     assert result.passed
     assert not result.strictly_passed
     assert {probe.probe.name for probe in result.probes} == {"8 tokens", "64 tokens"}
-    assert result.adequacy is result.diagnosis is result.text is None
+    assert (result.adequacy, result.diagnosis, result.text) == (None, None, None)
     [unseen] = [one for one in result.blind if one.field == "quick"]
     everything = gate(name, checkpoint(name), quick=False, catalogue=()).probes
     for left_out in {one.probe.name for one in everything} - {"8 tokens", "64 tokens"} | {"what mistakes would have"}:
