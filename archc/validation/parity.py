@@ -139,7 +139,9 @@ def deviation(logits: Tensor, reference: Tensor, judged: Tensor) -> Deviation:
 
 def _few_rows(logits: Tensor, reference: Tensor, judged: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """The judged positions of both sides, [n, vocab], a few at a time, in no less than 32 bits."""
-    for places in torch.split(judged.nonzero(), _ROWS_AT_ONCE):
+    every = judged.nonzero()
+    for start in range(0, len(every), _ROWS_AT_ONCE):
+        places = every[start : start + _ROWS_AT_ONCE]
         ours, theirs = (side[tuple(places.T)] for side in (logits, reference))
         wide = torch.promote_types(torch.promote_types(ours.dtype, theirs.dtype), torch.float32)
         yield ours.to(wide), theirs.to(wide)

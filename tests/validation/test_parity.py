@@ -20,6 +20,11 @@ NOBODY = cast(Reference, None)  # a model without choices is never run again
 ALL = torch.ones(1, 2, dtype=torch.bool)
 
 
+def test_no_position_to_judge_is_no_distance() -> None:
+    logits = torch.ones(1, 3, 5)
+    assert distance(logits, logits, torch.zeros(1, 3, dtype=torch.bool)).max_abs == 0
+
+
 def test_deviation_by_hand() -> None:
     """Two positions of two logits: differences 0, 0, 3, -4; log-softmax of [0, 0] against [0, ln 3]."""
     reference = torch.tensor([[[0.0, math.log(3)], [0.0, 0.0]]])

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from archc.architecture import compile_text
 from archc.render.validation import gate_document, print_verdict
 from archc.validation.gate import run_gate
+from archc.validation.probes import Probe
+from archc.validation.reference import Reference, Run
 from tests.tiny import BY_NAME
 
 Checkpoint = Callable[[str], Path]
@@ -47,12 +52,26 @@ def test_what_holds_is_said_without_figures_that_look_like_faults(
 def test_an_arithmetic_that_is_no_measure_is_not_blamed_on_the_port(
     checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """torch's fused attention knows no soft cap, and Gemma 2's class refuses it; its fp64 overflows on padded rows."""
+    """torch's fused attention knows no soft cap, and Gemma 2's class refuses it."""
     lines = verdict("gemma2", checkpoint("gemma2"), capsys)
     assert any("does not support fused attention: the floor is measured without it" in line for line in lines)
-    other = verdict("llama-default", checkpoint("llama-default"), capsys)
-    told = " ".join(line.strip() for line in other)
-    assert "measured without fp64: there the reference itself computes something else that way" in told
+
+
+def test_where_the_reference_computes_something_else_the_floor_is_measured_without(
+    checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits of 64 tokens in fp64, and those alone, are made another model's."""
+    run = Reference.run
+
+    def other_in_double(self: Reference, probe: Probe, *args: Any) -> Run:
+        found = run(self, probe, *args)
+        wrong = next(self.model.parameters()).dtype is torch.float64 and probe.tokens == 64
+        return replace(found, logits=found.logits + 1) if wrong else found
+
+    monkeypatch.setattr(Reference, "run", other_in_double)
+    told = " ".join(line.strip() for line in verdict("llama-default", checkpoint("llama-default"), capsys))
+    assert "the floor on 64 tokens is measured without fp64: there the reference itself computes" in told
+    assert "PASS" in told
 
 
 def test_fields_that_are_not_the_config_s_are_named(checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]) -> None:
