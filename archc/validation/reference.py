@@ -20,7 +20,7 @@ from archc.checkpoints.dequantise_formats import UNQUANTISED
 from archc.checkpoints.headers import read_checkpoint, read_config
 from archc.collection import uncollected
 from archc.errors import IncompleteError
-from archc.validation.arithmetic import arithmetic_in
+from archc.validation.arithmetic import arithmetic_in, other_products
 from archc.validation.calling import Signature, signature_of
 from archc.validation.choices import Choices, Flip, Watch
 from archc.validation.places import Places, find_places
@@ -255,10 +255,14 @@ class Reference:
 
     @contextlib.contextmanager
     def nudged(self, seed: int, units: int = 1) -> Iterator[None]:
-        """Every weight and table moved by `units` in the last place, up or down at random; restored afterwards."""
+        """Every weight and table moved by `units` in the last place, up or down at random; restored afterwards.
+
+        Linear layers in 32 bits are left to another library than torch's own choice meanwhile.
+        """
         self._nudge(seed, units)
         try:
-            yield
+            with other_products():
+                yield
         finally:
             self._nudge(seed, -units)
 
