@@ -29,7 +29,8 @@ def other_products() -> AbstractContextManager[object]:
 
     What a library adds up in which order is its own affair, and changes the last digits as moved weights do.
     """
-    return _OneDNN() if torch.backends.mkldnn.is_available() else nullcontext()
+    there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return _OneDNN() if there else nullcontext()
 
 
 class _OneDNN(TorchFunctionMode):

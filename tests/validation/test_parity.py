@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 import torch
 
-from archc.validation.parity import BOUND, Baseline, Deviation, Floor, deviation, judge, measure
+from archc.validation.parity import BOUND, Baseline, Deviation, Floor, deviation, distance, judge, measure
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 
+from archc.validation.arithmetic import other_products
 from archc.validation.streaming.paging import Page, Paging
 
 
@@ -75,7 +76,8 @@ class Lane:
     def _run(self) -> None:
         _AWAKE.lane = self
         try:
-            with torch.no_grad(), self.side.paging(self._wait):
+            # The second mode shows the first what a weight holds.
+            with torch.no_grad(), self._products(), self.side.paging(self._wait):
                 self.body(self)
         except _StoppedError:
             pass
@@ -84,6 +86,9 @@ class Lane:
         finally:
             self.done = True
             self._back.release()
+
+    def _products(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.seed is None else other_products()
 
     def _wait(self, page: Page) -> None:
         self.wants = page
