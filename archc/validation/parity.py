@@ -1,10 +1,10 @@
 """Parity without guessed tolerances: deviations, the noise floor, and a verdict for every probe.
 
-The floor of a probe is the largest deviation that arithmetic alone produced on it: the reference
-run again with every weight moved by one unit in the last place, its products left to another
-library meanwhile, and on short prompts through fused attention and in fp64. Discrete choices (experts) are pinned meanwhile. A port passes a probe when it
-deviates by at most BOUND floors, in the largest element and in the root mean square, from the
-reference or from the reference with choices within the noise taken the other way.
+The floor of a probe is the largest deviation that arithmetic alone produced on it: the reference run again with every
+weight moved by one unit in the last place, its products left to another library meanwhile, and on short prompts through
+fused attention and in fp64. Discrete choices (experts) are pinned meanwhile. A port passes a probe when it deviates by
+at most BOUND floors, in the largest element and in the root mean square, from the reference or from the reference with
+choices within the noise taken the other way.
 """
 
 from __future__ import annotations
