@@ -112,7 +112,8 @@ def _validate(
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
     from archc.render.findings import holds
-    from archc.render.validation import gate_document, print_verdict
+    from archc.render.validation import print_verdict
+    from archc.render.validation_json import gate_document
     from archc.validation.validator import find_validator
 
     if company is not None and not port.is_generated:

@@ -19,7 +19,7 @@ from archc.checkpoints.cache import cache_folder
 from archc.codegen import generate
 from archc.errors import IncompleteError, UsageError
 from archc.importing.convert import import_spec
-from archc.render.validation import gate_document
+from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, Level, run_gate
 from archc.validation.parity import NUDGES, deviation, floor_of
 from archc.validation.ports import GeneratedPort

@@ -175,14 +175,15 @@ class Walk:
         step: Step,
         state: State,
     ) -> None:
-        self._state, self._kept = state, time.perf_counter()
-        self._reference, self._port, self._stored, self.streamed, self._step = reference, port, stored, streamed, step
+        self._reference, self._port, self._stored, self._step = reference, port, stored, step
+        self.probed, self.streamed = probed, streamed
         self.blind: list[Blind] = []
-        self._compared = 0
         self.seconds = {"reference": 0.0, "port": 0.0}
+        self._compared = 0
+        """Layers whose points have been compared."""
         self._resident: list[Page] = []
         self._loads: Counter[Page] = Counter()
-        self.probed = probed
+        self._state, self._kept = state, time.perf_counter()
         self._go_on()
         reference_lanes = [(lane, one) for one in self.probed for lane in one.reference_lanes()]
         reference_lanes.sort(key=lambda pair: -1 if pair[0].seed is None else pair[0].seed)
