@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 Step = Callable[[str], None]
 _SHARED: Final = "shared."
-KEPT_EVERY = 30.0
+KEPT_EVERY: Final = 30.0
 """Seconds between two times that what is done is kept."""
 
-NOT_ASKED: Final = (
+_NOT_ASKED: Final = (
     Blind("invariants", "a streamed run asks none of a port"),
     Blind(
         "mistakes", "a streamed run plants none, so nothing says which would have gone unseen, or which explains a port"
@@ -117,7 +117,7 @@ def run_streamed(compiled: Compiled, folder: Path, step: Step, say: Step, result
     )
     result.planned = len(derived)
     probes, unseen = _feasible(architecture, derived, reference)
-    result.blind += [*blind, *unseen, *NOT_ASKED]
+    result.blind += [*blind, *unseen, *_NOT_ASKED]
     traced = {one.name for one in _traced(architecture, probes)}
     probed = [Probed(one, architecture, reference, port, traced=one.name in traced) for one in probes]
     files = {tensor.file for tensor in stored.tensors.values()}
