@@ -67,7 +67,7 @@ def _validate(
     __tracebackhide__ = True  # a failure is shown at the line of the test
     from archc.errors import ArchcError
     from archc.render.findings import holds, summary
-    from archc.render.validation import gate_document
+    from archc.render.validation_json import gate_document
 
     try:
         result = _run(str(target), port, None if weights is None else str(weights), overrides, dtype)

@@ -1,6 +1,6 @@
 """What the gate costs: `archc validate` as a whole process, against the script that one would write instead.
 
-    python benchmarks/gate_cost.py [--runs 5] [--target smollm2-135m] [--threads 2]
+    python -m benchmarks.gate_cost [--runs 5] [--target smollm2-135m] [--threads 2]
 
 The naive script imports torch and transformers, loads transformers' model and the generated module, runs each once on
 64 tokens and compares. All rows take turns, so that a busy machine slows all of them alike; figures are medians of
@@ -16,16 +16,13 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import NamedTuple
 
 from archc.validation.validator import find_validator
+from benchmarks.processes import Cost, measure, medians
 
-ROOT = Path(__file__).parents[1]
 NAIVE_ROW, FULL_ROW = "naive script", "archc validate"
 NAIVE = """
 import sys
@@ -39,32 +36,6 @@ ids = torch.randint(0, theirs.config.vocab_size, (1, 64), generator=torch.Genera
 with torch.no_grad():
     print(float((theirs(ids).logits - ours(ids)).abs().max()))
 """
-
-
-class Cost(NamedTuple):
-    """One process: seconds by the clock, seconds of processors, and the most memory that it held (MB)."""
-
-    wall: float
-    cpu: float
-    megabytes: float
-
-
-def measure(command: list[str], environment: dict[str, str]) -> Cost:
-    """Run a process to its end. Raises RuntimeError where it fails."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)[:200]} ended with {process.returncode}")
-    kilobyte = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * kilobyte / 1e6)
-
-
-def medians(costs: list[Cost]) -> Cost:
-    """The median of each figure by itself."""
-    return Cost(*(statistics.median(figures) for figures in zip(*costs, strict=True)))
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """What a size costs: archc, as a whole process from start to end, against importing alone and against transformers.
 
-    python benchmarks/report_cold.py [--runs 15] [--as-is] [--skip-reference]
+    python -m benchmarks.report_cold [--runs 15] [--as-is] [--skip-reference]
 
 Rows: `archc report deepseek-v3 --json`; a Python that only imports pydantic, yaml and click; `archc compare` of one
 spec and of 60; and the usual route to a parameter count, which builds the model on torch's meta device from the same
@@ -15,15 +15,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from pathlib import Path
-from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.processes import ROOT, Cost, measure, medians
+
 MODEL = "deepseek-v3"
 CONFIG = ROOT / "tests" / "specs" / "configs" / f"{MODEL}.json"
 SPECS = sorted(path.stem for path in (ROOT / "specs").glob("*.yaml"))[:60]
@@ -45,33 +41,6 @@ ROWS = {
     f"archc compare, {len(SPECS)} specs": [*ARCHC, "compare", *SPECS, "--json"],
 }
 REFERENCE = "transformers, meta device"
-
-
-class Cost(NamedTuple):
-    """One process: seconds by the clock, seconds of processors, and the most memory that it held (MB)."""
-
-    wall: float
-    cpu: float
-    megabytes: float
-
-
-def measure(command: list[str], environment: dict[str, str]) -> Cost:
-    """Run a process to its end. Raises RuntimeError where it fails."""
-    start = time.perf_counter()
-    nowhere = subprocess.DEVNULL
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=nowhere, stderr=nowhere)
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)[:200]} ended with {process.returncode}")
-    kilobyte = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * kilobyte / 1e6)
-
-
-def medians(costs: list[Cost]) -> Cost:
-    """The median of each figure by itself."""
-    return Cost(*(statistics.median(figures) for figures in zip(*costs, strict=True)))
 
 
 def main() -> None:

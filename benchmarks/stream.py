@@ -1,6 +1,6 @@
 """Validation in flat memory, measured: peak memory and seconds against depth, streamed and whole.
 
-    python benchmarks/stream.py [--llama 2 4 8] [--small 6 12 24] [--whole 6 12 24] [--longest 64] [--curve SVG]
+    python -m benchmarks.stream [--llama 2 4 8] [--small 6 12 24] [--whole 6 12 24] [--longest 64] [--curve SVG]
 
 Checkpoints have true shapes and random weights: layers of Llama-3.1-8B between ends with its vocabulary, in bf16, and
 of SmolLM2-135M, in fp32. They are written a layer at a time, and deleted behind each run. Every run is a process of its

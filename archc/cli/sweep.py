@@ -34,12 +34,12 @@ Examples:
   archc sweep --merge results-1/ results-2/ -o results/
   archc sweep list.txt -o results/ --engine ray --ray-address auto
 
-DIR stands for every checkpoint below it (config.json and safetensors files). LIST is a file with in each line what
-would follow archc validate: a checkpoint, or a spec and its options; # begins a comment. What follows -- is for every
+DIR stands for every checkpoint below it (config.json and safetensors files). LIST is a file of lines that would follow
+archc validate: a checkpoint, or a spec and its options; # begins a comment. What follows -- is for every
 job. A job that crashes, runs out of memory or takes too long is not complete; the others go on. Run the same line again
 to go on: jobs with a verdict are not run again unless the spec, the checkpoint's headers, the options or the versions
-of archc, torch and transformers changed. Of what --merge finds twice the newer is kept, but one with a verdict first.
-Exit code 1 where any job fails, else 3 where any is not complete.
+of archc, torch and transformers changed. Where --merge finds two results for a job, it keeps the newer, but one with
+a verdict before one without. Exit code 1 where any job fails, else 3 where any is not complete.
 """
 _OWN_OPTIONS: Final = {"json_target": "--json", "junit": "--junit", "sarif": "--sarif", "certificate": "--certificate"}
 """Options of validate that name one file, which jobs would take from each other."""

@@ -77,7 +77,7 @@ class _Level:
     help="What reference and port run in. In 16 bits layers are also judged one by one.",
 )
 @click.option("--quick", is_flag=True, help="Only static checks, short prompts and the cache; no mistakes are planted.")
-@click.option("--stream", is_flag=True, help="One layer at a time in memory; by itself where the model does not fit.")
+@click.option("--stream", is_flag=True, help="Hold one layer at a time in memory: done anyway where models do not fit.")
 @set_option
 @report_options
 def command(
@@ -112,7 +112,8 @@ def _validate(
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
     from archc.render.findings import holds
-    from archc.render.validation import gate_document, print_verdict
+    from archc.render.validation import print_verdict
+    from archc.render.validation_json import gate_document
     from archc.validation.validator import find_validator
 
     if company is not None and not port.is_generated:

@@ -276,6 +276,7 @@ def build_view(architecture: Architecture) -> ModuleView:
         cache=cache_view(
             {kind: mixer_views[printed[kind]].cached if kind in printed else _NOTHING for kind in by_kind},
             [view.kept for view in mixer_views.values()],
+            # A kind without a mixer keeps nothing: any number of rows is its own.
             {kind: given.kept.get(kind) or next(iter(given.kept.values())) for kind in by_kind},
             splits=parallel.heads is not None,
         ),

@@ -155,9 +155,14 @@ def run_gate(
     )
     config = compare_config(compiled.loaded.spec, folder)
     result = GateResult(
-        architecture.name, fingerprint(compiled), manifest, config, dequantised=checkpoint.method, dtype=dtype
+        architecture.name,
+        fingerprint(compiled),
+        manifest,
+        config,
+        dequantised=checkpoint.method,
+        dtype=dtype,
+        quick=level.quick,
     )
-    result.quick = level.quick
     if manifest.passed:
         result.gains = doubtful_gains(architecture, checkpoint.tensors) if knows_tensors(architecture) else ()
         tokens = None if text is None or level.quick else read_tokens(architecture, folder, text)

@@ -91,7 +91,7 @@ class Company:
 
     def forgotten(self) -> tuple[int, ...]:
         """The modules that the others have not been told to forget yet."""
-        found = tuple(self.left)
+        found = tuple(self.left)  # more may be left at any moment
         del self.left[: len(found)]
         return found
 

@@ -49,6 +49,7 @@ SURFACE = {
         "--trace",
         "--dtype",
         "--quick",
+        "--stream",
         "--set",
         "--strict",
         "--junit",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archc.architecture import compile_text
-from archc.render.validation import gate_document
+from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, run_gate
 from tests.tiny import BY_NAME, TINY
 

@@ -15,7 +15,8 @@ from transformers.utils import logging
 
 from archc.architecture import compile_spec
 from archc.checkpoints.dequantise import open_checkpoint
-from archc.render.validation import gate_document, print_verdict
+from archc.render.validation import print_verdict
+from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, run_gate
 from archc.validation.plain import _stored_transposed
 from archc.validation.ports import GeneratedPort

@@ -13,7 +13,7 @@ from torch import Tensor
 from archc.architecture import compile_text
 from archc.faults.base import Fault
 from archc.faults.catalogue import CATALOGUE
-from archc.render.validation import gate_document
+from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, Level, run_gate
 from archc.validation.ports import GeneratedPort, OpenPort
 from archc.validation.probes import Probe

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from archc.architecture import compile_text
 from archc.faults.catalogue import CATALOGUE
-from archc.render.validation import gate_document
+from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, run_gate
 from archc.validation.python_port import PythonPort
 from tests.tiny import BY_NAME

@@ -19,7 +19,7 @@ from archc.checkpoints.cache import cache_folder
 from archc.codegen import generate
 from archc.errors import IncompleteError, UsageError
 from archc.importing.convert import import_spec
-from archc.render.validation import gate_document
+from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, Level, run_gate
 from archc.validation.parity import NUDGES, deviation, floor_of
 from archc.validation.ports import GeneratedPort
@@ -184,17 +184,22 @@ class KilledError(Exception):
     """Ends a run, as the machine might."""
 
 
-def test_a_run_that_was_ended_goes_on_where_it_was(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
-    one = made("mixtral", num_hidden_layers=4)
-    whole = one.run()
+def end(one: Made, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs up to a step, and keeps all that is done by then."""
     monkeypatch.setattr(walk, "KEPT_EVERY", 0.0)
 
     def ended(name: str) -> None:
-        if name.startswith("layer 3"):
+        if name.startswith(step):
             raise KilledError
 
     with pytest.raises(KilledError):
         one.run(step=ended)
+
+
+def test_a_run_that_was_ended_goes_on_where_it_was(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    one = made("mixtral", num_hidden_layers=4)
+    whole = one.run()
+    end(one, "layer 3", monkeypatch)
     steps: list[str] = []
     resumed = one.run(step=steps.append)
     assert resumed.stream is not None
@@ -216,14 +221,7 @@ def test_a_run_that_was_ended_goes_on_where_it_was(made: Callable[..., Made], mo
 def interrupted(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> tuple[Made, Path]:
     """A run that was ended behind its first layer, and what it left."""
     one = made("llama", num_hidden_layers=3)
-    monkeypatch.setattr(walk, "KEPT_EVERY", 0.0)
-
-    def ended(name: str) -> None:
-        if name.startswith("layer 2"):
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        one.run(step=ended)
+    end(one, "layer 2", monkeypatch)
     (file,) = (cache_folder() / "streams").iterdir()
     return one, file
 

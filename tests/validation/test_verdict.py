@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from archc.architecture import compile_text
-from archc.render.validation import gate_document, print_verdict
+from archc.render.validation import print_verdict
+from archc.render.validation_json import gate_document
 from archc.validation.gate import run_gate
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference, Run

@@ -30,7 +30,6 @@ from archc.validation.tracing import Recorder, Trace, split
 from archc.validation.yardstick import RUNS, Yardstick
 
 _OWN, _FED = "own", "fed"
-_BEFORE_ALL = {True: ("embed",), False: ()}
 
 
 class Probed:
@@ -202,8 +201,8 @@ class Probed:
 
 def _points(recorder: Recorder, stem: str) -> dict[str, Tensor]:
     """The points of a layer, those before the first among its own; all that are left where the stem is empty."""
-    found = recorder.finished()
-    return {name: one for name, one in found.items() if name.startswith((stem, *_BEFORE_ALL[stem == "layers.0."]))}
+    stems = (stem, "embed") if stem == "layers.0." else (stem,)
+    return {name: one for name, one in recorder.finished().items() if name.startswith(stems)}
 
 
 def _page(point: str) -> str:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 Step = Callable[[str], None]
 _SHARED: Final = "shared."
-KEPT_EVERY = 30.0
+KEPT_EVERY: Final = 30.0
 """Seconds between two times that what is done is kept."""
 
-NOT_ASKED: Final = (
+_NOT_ASKED: Final = (
     Blind("invariants", "a streamed run asks none of a port"),
     Blind(
         "mistakes", "a streamed run plants none, so nothing says which would have gone unseen, or which explains a port"
@@ -117,7 +117,7 @@ def run_streamed(compiled: Compiled, folder: Path, step: Step, say: Step, result
     )
     result.planned = len(derived)
     probes, unseen = _feasible(architecture, derived, reference)
-    result.blind += [*blind, *unseen, *NOT_ASKED]
+    result.blind += [*blind, *unseen, *_NOT_ASKED]
     traced = {one.name for one in _traced(architecture, probes)}
     probed = [Probed(one, architecture, reference, port, traced=one.name in traced) for one in probes]
     files = {tensor.file for tensor in stored.tensors.values()}
@@ -175,14 +175,15 @@ class Walk:
         step: Step,
         state: State,
     ) -> None:
-        self._state, self._kept = state, time.perf_counter()
-        self._reference, self._port, self._stored, self.streamed, self._step = reference, port, stored, streamed, step
+        self._reference, self._port, self._stored, self._step = reference, port, stored, step
+        self.probed, self.streamed = probed, streamed
         self.blind: list[Blind] = []
-        self._compared = 0
         self.seconds = {"reference": 0.0, "port": 0.0}
+        self._compared = 0
+        """Layers whose points have been compared."""
         self._resident: list[Page] = []
         self._loads: Counter[Page] = Counter()
-        self.probed = probed
+        self._state, self._kept = state, time.perf_counter()
         self._go_on()
         reference_lanes = [(lane, one) for one in self.probed for lane in one.reference_lanes()]
         reference_lanes.sort(key=lambda pair: -1 if pair[0].seed is None else pair[0].seed)
