@@ -5,6 +5,7 @@ python -m benchmarks.faults   rewrites docs/faults.md
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ BEGIN, END = "<!-- faults -->\n", "<!-- /faults -->"
 
 def main() -> None:
     """Rewrite what stands between the marks."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     text = PAGE.read_text(encoding="utf-8")
     before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
     PAGE.write_text(before + tables() + after, encoding="utf-8", newline="\n")

@@ -112,7 +112,7 @@ FAULTS = (
         kind="runtime",
         wrong="In a cache that holds no more than a window, a token takes a row that is still seen, or the mask takes "
         "the rows to be in the order of their positions.",
-        when="layers with a window or chunks",
+        when="layers with a window or chunks of more than one position",
         mend="write position p to row p modulo the window; keep the rows that a piece of several tokens takes until "
         "its queries have seen them; and give the mask the columns of the positions that rows hold, in their order",
         slips=code_slips(
@@ -129,10 +129,9 @@ FAULTS = (
                 (r"\(\(place_S, unwritten_N\)\)", "((place_S.sort().values, unwritten_N))"),
             ),
             way("written one row off", (r"^( +start = )past % rows$", r"\1(past + (past >= rows)) % rows")),
-            fits=lambda architecture: bool(windows(architecture) or chunks(architecture)),
+            fits=lambda architecture: any(size > 1 for size in windows(architecture) + chunks(architecture)),
         ),
         probes=_CACHE,
-        same_when="a window of one position has one row",
     ),
     Fault(
         id="cache.keys",

@@ -82,7 +82,7 @@ def print_sensitivity(found: Sensitivity, name: str) -> None:
     out.print("")
     out.print(
         f"  {seen} of {len(found.rows) - none} mistakes would be seen by `archc validate`; "
-        f"{loud} of them raise when weights are loaded, the others are silent"
+        f"{loud} of them {'raises' if loud == 1 else 'raise'} when weights are loaded, the others are silent"
     )
 
 

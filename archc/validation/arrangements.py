@@ -66,7 +66,7 @@ def arrangement_checks(
             yield _cache(result)
         if not result.probe.real.all():
             yield from padding_checks(result)
-    yield from _across_windows(architecture, _plain(results))
+    yield from across_windows(architecture, results)
 
 
 def further_inputs(architecture: Architecture, probes: Sequence[Probe], *, quick: bool = False) -> list[Probe]:
@@ -149,10 +149,10 @@ def _to_the_end(tokens: int) -> tuple[int, ...]:
     return (tokens - _STEPS, *[1] * _STEPS)
 
 
-def _across_windows(architecture: Architecture, plain: Sequence[ProbeResult]) -> Iterator[Check]:
+def across_windows(architecture: Architecture, results: Sequence[ProbeResult]) -> Iterator[Check]:
     """Decoding past every window: its cache drops rows, at its edge and in pieces that reach over it."""
     for field, size in sorted({found for mixer in mixers(architecture) for found in mixer.shows_beyond}):
-        crossing = [one for one in plain if one.probe.tokens >= 3 * size]
+        crossing = [one for one in _plain(results) if one.probe.tokens >= 3 * size]
         if size > 1 and crossing:
             result = min(crossing, key=lambda one: one.probe.tokens)
             name = f"cache, {field.rpartition('.')[2].replace('_', ' ')} {size}"

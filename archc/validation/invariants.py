@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,7 @@ from archc.architecture.model import Architecture
 from archc.errors import IncompleteError
 from archc.parts.base import MixerPart
 from archc.parts.caches import FullCache, LatentCache
-from archc.validation.arrangements import Check, arrangement_checks, padding_checks
+from archc.validation.arrangements import Check, across_windows, arrangement_checks, padding_checks
 from archc.validation.parity import BOUND, ProbeResult
 from archc.validation.ports import Port
 from archc.validation.probes import Blind, Probe, mixers
@@ -111,6 +111,17 @@ def alone_in_padding(reference: Reference, port: Port, result: ProbeResult, own:
         return False
     kept = _Runs(port, {result.probe.name: own}).times(independence) <= BOUND
     return kept and bool(_broken_by(_Runs(reference), independence))
+
+
+def missed_across_windows(
+    architecture: Architecture, reference: Reference, port: Port, results: Sequence[ProbeResult]
+) -> Iterator[Invariant]:
+    """Caches past a window that a port misses, and the reference keeps."""
+    ours, theirs = _Runs(port), _Runs(reference)
+    for check in across_windows(architecture, results):
+        times = ours.times(check)
+        if times > BOUND and not _broken_by(theirs, check):
+            yield within_bound(check.name, times)
 
 
 def _against_own_cache(architecture: Architecture, reference: Reference, wall: int | None) -> list[Invariant]:

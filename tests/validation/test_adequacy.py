@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from archc.architecture import compile_text
+from archc.architecture.model import Architecture
 from archc.faults.catalogue import CATALOGUE
 from archc.validation.adequacy import Adequacy, Bench, see_fields, try_mutants
 from archc.validation.gate import GateResult, run_gate
@@ -25,9 +28,14 @@ def bench_of(
     name: str, folder: Path, probes: list[Probe] | None = None, unreached: frozenset[str] = frozenset()
 ) -> Bench:
     architecture = compile_text(BY_NAME[name].text()).architecture
+    return bench_for(architecture, folder, probes or derive_probes(architecture)[0], unreached)
+
+
+def bench_for(
+    architecture: Architecture, folder: Path, probes: list[Probe], unreached: frozenset[str] = frozenset()
+) -> Bench:
     reference = Reference(folder)
-    derived, _ = derive_probes(architecture, avoid=reference.padding)
-    baselines, _ = measure(reference, probes or derived, lambda _step: None)
+    baselines, _ = measure(reference, probes, lambda _step: None)
     return Bench(
         reference, baselines, Workshop(architecture, GeneratedPort(architecture, folder)), lambda _s: None, unreached
     )
@@ -67,6 +75,26 @@ def test_a_short_prompt_is_blind_to_a_window(checkpoint: Checkpoint) -> None:
     seen = tried(bench_of("mistral-window", folder), "attention.window")
     assert seen.killed
     assert not seen.survived
+
+
+def test_a_cache_past_a_window_that_no_probe_decodes_across(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """48 tokens are decoded, and the window is 60: what goes wrong past it shows in the invariant alone."""
+    folder = checkpoint("mistral-window")
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "sliding_window": 60}))
+    shutil.copy(folder / "model.safetensors", tmp_path)
+    architecture = compile_text(BY_NAME["mistral-window"].text().replace("window: 7", "window: 60")).architecture
+    probes, _ = derive_probes(architecture)
+
+    found = tried(bench_for(architecture, tmp_path, probes), "cache.rows", "cache.window")
+    assert len(found.killed) >= 5
+    assert {one.probe for one in found.killed} == {"cache, window 60"}
+    assert not found.survived + found.equivalent
+
+    short = [one for one in probes if one.tokens <= 64]
+    missed = tried(bench_for(architecture, tmp_path, short), "cache.rows", "cache.window")
+    assert len(missed.survived) == len(found.killed)
+    assert not missed.killed + missed.equivalent
 
 
 def test_dropping_a_bias_of_zeros_is_no_mistake(checkpoint: Checkpoint, tmp_path: Path) -> None:
