@@ -59,11 +59,19 @@ class Results:
         write_whole(file.with_suffix(".log"), log)
 
     def records(self) -> list[Record]:
-        """All records, by name. Raises UsageError where the folder holds a JSON file that is none."""
+        """All records, by name. Raises UsageError where the folder holds a JSON file that is none, or not its job's."""
         if not self.folder.is_dir():
             raise UsageError(f"{quoted(str(self.folder), 200)} is not a folder of results", "name one of archc sweep")
-        found = [_read(file) for file in sorted(self.folder.glob("*.json"))]
+        found = [self._own(file) for file in sorted(self.folder.glob("*.json"))]
         return sorted(found, key=lambda one: one.header.name)
+
+    def _own(self, file: Path) -> Record:
+        """The record in a file that is that of its job: a copy under another name would count twice, or hide one."""
+        record = _read(file)
+        if file.name != self.file(record.header.name).name:
+            problem = f"{quoted(str(file), 200)} holds the result of another job, {quoted(record.header.name, 200)}"
+            raise UsageError(problem, "take it out of the folder")
+        return record
 
     def take(self, others: list[Results]) -> list[str]:
         """Copy the results of other folders. Of two for one job the newer is kept, but one with a verdict at all costs.

@@ -250,6 +250,23 @@ def test_a_changed_result_is_no_result(here: Path, runs: Runs) -> None:
     assert archc("sweep", "a", "-o", "results", "--force").code == 1
 
 
+def test_a_result_under_another_jobs_name_is_not_merged(here: Path, runs: Runs) -> None:
+    """A pass that is copied over a failure would count twice, and hide it."""
+    for name in "ab":
+        checkpoint(f"all/{name}")
+    runs.codes = {"all/b": 1}
+    archc("sweep", "all", "-o", "results")
+    results = Results(Path("results"))
+    results.file("all/b").write_bytes(results.file("all/a").read_bytes())
+    done = archc("sweep", "--merge", "results", "-o", "other")
+    assert done.code == 2
+    assert "result of another job, 'all/a'" in done.err
+    assert not Path("other").exists()
+    runs.again()
+    archc("sweep", "all", "-o", "results")
+    assert runs.again() == ["all/b"]
+
+
 def test_a_foreign_file_is_not_merged(here: Path) -> None:
     Path("other").mkdir()
     Path("other/package.json").write_text("{}")

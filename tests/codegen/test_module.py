@@ -412,6 +412,35 @@ def test_a_linear_layer_trains_on_a_single_row(cases: Cases) -> None:
     assert weight.grad.tolist() == [[1.0, 2.0, 3.0]] * 8
 
 
+class Quantised(Tensor):
+    """Stands for weights that only torch's own dispatch knows how to multiply."""
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_linear_layer_leaves_to_torch_what_only_torch_can_do(
+    cases: Cases, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mixed precision, weights of other classes, types that do not match, and builds of torch without oneDNN."""
+    linear = cases("llama-default").module.linear
+    random = torch.Generator().manual_seed(0)
+    x, weight = torch.randn((rows, 24), generator=random), torch.randn((40, 24), generator=random)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(linear(x, weight), torch.nn.functional.linear(x, weight))
+    with torch.no_grad():
+        found, expected = linear(x, weight.as_subclass(Quantised)), torch.nn.functional.linear(x, weight)
+        assert torch.equal(found.as_subclass(Tensor), expected)
+        with pytest.raises(RuntimeError, match="same dtype"):
+            linear(x, weight.bfloat16())
+
+    def missing(*_: object) -> Tensor:
+        raise RuntimeError("MKL-DNN build is disabled")
+
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    monkeypatch.setattr(Tensor, "to_mkldnn", missing)
+    with torch.no_grad():
+        torch.testing.assert_close(linear(x, weight), expected)
+
+
 # ---------------------------------------------------------------- the file itself
 
 

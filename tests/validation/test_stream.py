@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from archc.architecture import Compiled, compile_text
@@ -252,6 +254,65 @@ def test_what_is_left_damaged_is_not_taken_up(interrupted: tuple[Made, Path]) ->
     one, file = interrupted
     file.write_bytes(file.read_bytes()[:-100])
     assert resumed_at(one.run()) is None
+
+
+def rewrite(file: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], object]) -> None:
+    """Changes what a run has left, and leaves its fingerprint."""
+    with safe_open(file, framework="pt") as held:
+        metadata = held.metadata()
+    streams, done = load_file(file), json.loads(metadata["done"])
+    change(done, streams)
+    save_file(streams, file, metadata | {"done": json.dumps(done)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda done, _: done.update(results={}),
+        lambda done, _: done["results"]["probed"].popitem(),
+        lambda done, _: done["results"].update(forms=[]),
+        lambda done, _: done["results"].update(forms=[[], []]),
+        lambda done, _: done.update(layer=99),
+    ],
+)
+def test_what_is_left_of_other_probes_or_layers_is_not_taken_up(
+    interrupted: tuple[Made, Path], change: Callable[[dict[str, Any], dict[str, Tensor]], object]
+) -> None:
+    one, file = interrupted
+    rewrite(file, change)
+    assert resumed_at(one.run()) is None
+
+
+def test_what_is_left_without_a_run_is_refused(interrupted: tuple[Made, Path]) -> None:
+    """Its stream would be taken from before the layers that are skipped, and a right port would fail."""
+    one, file = interrupted
+    rewrite(file, lambda _, streams: streams.pop("64 tokens, port own 0"))
+    with pytest.raises(IncompleteError, match="lacks the run 64 tokens, port own 0"):
+        one.run()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(lambda held: held[: len(held) // 2], "cannot read"), (lambda held: held, "was changed while the run read it")],
+)
+def test_a_checkpoint_that_changes_under_a_run_has_no_verdict(
+    made: Callable[..., Made], change: Callable[[bytes], bytes], said: str
+) -> None:
+    """Cut short by a download that begins anew, or written again: layers of two checkpoints are no model."""
+    one = made("llama")
+    weights = one.folder / "model.safetensors"
+    held = weights.read_bytes()
+
+    def changed(name: str) -> None:
+        if name.startswith("layer 2"):
+            weights.unlink()
+            weights.write_bytes(change(held))
+
+    try:
+        with pytest.raises(IncompleteError, match=said):
+            one.run(step=changed)
+    finally:
+        weights.write_bytes(held)
 
 
 def test_it_streams_by_itself_where_whole_models_do_not_fit(

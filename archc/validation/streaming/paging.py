@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from archc.checkpoints.headers import StoredTensor
+from archc.errors import IncompleteError
 
+CHANGED: Final = "leave the checkpoint as it is while a run reads it, and run again"
 BEFORE: Final = -1
 """Where a page that belongs to no layer stands among the layers' numbers: whoever waits for it goes first."""
 
@@ -44,7 +46,10 @@ class Stored:
 
     @contextmanager
     def reading(self) -> Iterator[Callable[[str], Tensor]]:
-        """What reads a tensor by its name, once for all who ask in here: it is memory-mapped until the end."""
+        """What reads a tensor by its name, once for all who ask in here: it is memory-mapped until the end.
+
+        It raises IncompleteError where a file is not what it was when the run began.
+        """
         with ExitStack() as stack:
             files: dict[str, Any] = {}
             found: dict[str, Tensor] = {}
@@ -52,9 +57,12 @@ class Stored:
             def read(name: str) -> Tensor:
                 if name not in found:
                     file = str(self.tensors[name].file)
-                    if file not in files:
-                        files[file] = stack.enter_context(safe_open(file, framework="pt"))
-                    found[name] = files[file].get_tensor(name)
+                    try:
+                        if file not in files:
+                            files[file] = stack.enter_context(safe_open(file, framework="pt"))
+                        found[name] = files[file].get_tensor(name)
+                    except (OSError, SafetensorError) as error:
+                        raise IncompleteError(f"cannot read {name} in {file} any more: {error}", CHANGED) from error
                     self.reads[name] += 1
                 return found[name]
 

@@ -22,6 +22,8 @@ from archc import __version__
 from archc.checkpoints.cache import cache_folder
 from archc.errors import IncompleteError
 from archc.files import write_whole
+from archc.validation.probes import Probe
+from archc.validation.streaming.paging import CHANGED
 
 _DONE: Final = "done"
 
@@ -75,8 +77,8 @@ class State:
         self.file.unlink(missing_ok=True)
 
 
-def fingerprint_of(spec: str, source: str, folder: Path, files: Iterable[Path]) -> str:
-    """What a run depends on: the spec, the generated code, the checkpoint's files as they lie there, and versions.
+def fingerprint_of(spec: str, source: str, folder: Path, files: Iterable[Path], probes: Iterable[Probe]) -> str:
+    """What a run depends on: spec, generated code, probes, the checkpoint's files as they lie there, and versions.
 
     Weights are known by their file's size and time of change: to read them all would take as long as a run.
     """
@@ -85,7 +87,14 @@ def fingerprint_of(spec: str, source: str, folder: Path, files: Iterable[Path]) 
     found = hashlib.sha256()
     for text in (spec, source, __version__, torch.__version__, transformers.__version__, str(torch.get_num_threads())):
         found.update(f"{len(text)}:{text}".encode())
-    for file in sorted({folder / "config.json", *files}):
-        stat = file.stat()
-        found.update(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+    for probe in probes:
+        given = (probe.input_ids, probe.position_ids, probe.attention_mask)
+        values = [None if one is None else one.tolist() for one in given]
+        found.update(json.dumps([probe.name, probe.chunks, *values]).encode())
+    try:
+        for file in sorted({folder / "config.json", *files}):
+            stat = file.stat()
+            found.update(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+    except OSError as error:
+        raise IncompleteError(f"cannot read {error.filename} any more: {error.strerror}", CHANGED) from None
     return found.hexdigest()

@@ -6,10 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch import Tensor
 
 from archc.architecture import Architecture, Compiled
 from archc.checkpoints.headers import StoredTensor, read_checkpoint
@@ -23,7 +25,7 @@ from archc.validation.static import require_all_read
 from archc.validation.streaming.fitting import Fitting, fitting_of
 from archc.validation.streaming.lanes import Lane, started, wanted
 from archc.validation.streaming.pages import pages_of
-from archc.validation.streaming.paging import BEFORE, Page, Stored
+from archc.validation.streaming.paging import BEFORE, CHANGED, Page, Stored
 from archc.validation.streaming.probing import Probed
 from archc.validation.streaming.sides import PagedPort, PagedReference
 from archc.validation.streaming.state import Done, State, fingerprint_of
@@ -121,7 +123,9 @@ def run_streamed(compiled: Compiled, folder: Path, step: Step, say: Step, result
     traced = {one.name for one in _traced(architecture, probes)}
     probed = [Probed(one, architecture, reference, port, traced=one.name in traced) for one in probes]
     files = {tensor.file for tensor in stored.tensors.values()}
-    state = State(architecture.name, fingerprint_of(result.spec_sha256, port.source, folder, files))
+    fingerprint = partial(fingerprint_of, result.spec_sha256, port.source, folder, files, probes)
+    begun = fingerprint()
+    state = State(architecture.name, begun)
     streamed.state = state.file
     walk = Walk(reference, port, stored, probed, streamed, step, state)
     say(f"streamed, a layer at a time ({streamed.why}); what is done is kept in {state.file}")
@@ -129,6 +133,8 @@ def run_streamed(compiled: Compiled, folder: Path, step: Step, say: Step, result
         say(f"an earlier run has done {streamed.resumed_at} of {streamed.layers} layers: going on from there")
     with quiet():
         walk.run()
+    if fingerprint() != begun:
+        raise IncompleteError(f"the checkpoint in {folder} was changed while the run read it", CHANGED)
     result.blind += walk.blind
     result.seconds |= walk.seconds
     _conclude(walk, result)
@@ -184,10 +190,13 @@ class Walk:
         self._resident: list[Page] = []
         self._loads: Counter[Page] = Counter()
         self._state, self._kept = state, time.perf_counter()
-        self._go_on()
+        taken_up = self._go_on()
         reference_lanes = [(lane, one) for one in self.probed for lane in one.reference_lanes()]
         reference_lanes.sort(key=lambda pair: -1 if pair[0].seed is None else pair[0].seed)
         self._lanes = [*reference_lanes, *((lane, one) for one in self.probed for lane in one.port_lanes())]
+        lacking = (lane.name for lane, _ in self._lanes if taken_up is not None and lane.name not in taken_up)
+        if (name := next(lacking, None)) is not None:
+            raise IncompleteError(f"{state.file} lacks the run {name}", "remove the file, and run again")
         streamed.layers = len(reference.places.layers)
         streamed.checkpoint_bytes = sum(tensor.nbytes for tensor in stored.tensors.values())
 
@@ -276,11 +285,11 @@ class Walk:
     def _sides(self) -> tuple[PagedReference | PagedPort, ...]:
         return self._reference, self._port
 
-    def _go_on(self) -> None:
-        """Takes up what an earlier run of the same has done."""
+    def _go_on(self) -> Mapping[str, Tensor] | None:
+        """Takes up what an earlier run of the same has done: the stream of every run. None where there is nothing."""
         done = self._state.read()
-        if done is None:
-            return
+        if done is None or not self._is_of(done):
+            return None
         lost = dict(done.results["blind"])
         self.blind = [Blind(field, why) for field, why in lost.items()]
         self.probed = [one for one in self.probed if one.probe.name not in lost]
@@ -290,6 +299,23 @@ class Walk:
             side.seams.skip({number: form for number, form in forms if number < done.layer}, done.streams)
         self.streamed.seconds_per_layer = list(done.results["seconds"])
         self.streamed.resumed_at, self._compared = done.layer, done.layer
+        return done.streams
+
+    def _is_of(self, done: Done) -> bool:
+        """Whether what an earlier run has left is whole, and of these probes and layers."""
+        results = done.results
+        try:
+            lost = dict(results["blind"])
+            kept = [results["probed"][one.probe.name] for one in self.probed if one.probe.name not in lost]
+            of_all = "seconds" in results and all({"times", "drift", "unfed"} <= one.keys() for one in kept)
+            forms = [sorted(number for number, _ in forms) for forms in results["forms"]]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return False
+        layers = [*range(done.layer)]
+        inside = 0 < done.layer < len(self._reference.places.layers)
+        return (
+            of_all and inside and len(forms) == len(self._sides) and all(one[: done.layer] == layers for one in forms)
+        )
 
     def _give_up(self, lane: Lane, probed: Probed) -> None:
         """Leaves a probe out that transformers trips over; the generated module has no right to."""
