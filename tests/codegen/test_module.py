@@ -381,6 +381,18 @@ def test_a_design_without_a_family_round_trips(tmp_path: Path, name: str) -> Non
         module.Model.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize("places", [1, 5, 7])
+def test_a_mask_must_speak_of_all_tokens_so_far(cases: Cases, places: int) -> None:
+    """One of the new token alone would be taken for all, and be silently wrong."""
+    model, ids = cases("llama-default").port(), random_ids(2, 6)
+    cache = model.new_cache(2, 10)
+    with torch.no_grad():
+        model(ids[:, :5], attention_mask=torch.ones(2, 5), cache=cache)
+        with pytest.raises(ValueError, match="the attention_mask is not of 6 tokens"):
+            model(ids[:, 5:], attention_mask=torch.ones(2, places), cache=cache)
+        assert model(ids[:, 5:], attention_mask=torch.ones(2, 6), cache=cache).shape == (2, 1, 211)
+
+
 # ---------------------------------------------------------------- linear layers
 
 
