@@ -38,10 +38,10 @@ class _OneDNN(TorchFunctionMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
-        if func is F.linear and len(args) > 1 and _in_32_bits_on_a_cpu(args[0]):
+        if func is F.linear and len(args) > 1 and all(_in_32_bits_on_a_cpu(one) for one in args[:2]):
             return func(args[0].to_mkldnn(), *args[1:], **(kwargs or {})).to_dense()
         return func(*args, **(kwargs or {}))
 
 
 def _in_32_bits_on_a_cpu(x: Any) -> bool:
-    return type(x) is Tensor and x.is_cpu and x.dtype is torch.float32 and x.numel() > 0
+    return type(x) in {Tensor, nn.Parameter} and x.is_cpu and x.dtype is torch.float32 and x.numel() > 0

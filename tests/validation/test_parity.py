@@ -9,7 +9,9 @@ from typing import cast
 
 import pytest
 import torch
+import torch.nn.functional as F
 
+from archc.validation.arithmetic import other_products
 from archc.validation.parity import BOUND, Baseline, Deviation, Floor, deviation, distance, judge, measure
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
@@ -23,6 +25,14 @@ ALL = torch.ones(1, 2, dtype=torch.bool)
 def test_no_position_to_judge_is_no_distance() -> None:
     logits = torch.ones(1, 3, 5)
     assert distance(logits, logits, torch.zeros(1, 3, dtype=torch.bool)).max_abs == 0
+
+
+@pytest.mark.parametrize("outputs", [0, 5])
+def test_other_products_are_the_same_products(outputs: int) -> None:
+    """A shared expert of no width has a matrix without rows, which oneDNN refuses."""
+    x, weight = torch.ones(3, 4), torch.ones(outputs, 4)
+    with torch.no_grad(), other_products():
+        assert F.linear(x, weight).tolist() == [[4.0] * outputs] * 3
 
 
 def test_deviation_by_hand() -> None:
