@@ -43,12 +43,6 @@ class Engine:
     prefill: Callable[[Tensor], Any] | None = None
 
 
-def generated(module: Any, folder: Path, dtype: torch.dtype) -> Engine:
-    """The generated module as it comes."""
-    model = module.Model.from_pretrained(folder, dtype)
-    return Engine("generated", model.generate, model)
-
-
 def compiled(module: Any, folder: Path, dtype: torch.dtype) -> Engine:
     """The generated module behind torch.compile, in one graph for any length."""
     model = module.Model.from_pretrained(folder, dtype)
@@ -126,11 +120,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         module = imported(generate(architecture), Path(place))
 
-    engines = [generated(module, folder, dtype), transformers(folder, dtype)]
+    model = module.Model.from_pretrained(folder, dtype)
+    engines = [Engine("generated", model.generate, model), transformers(folder, dtype)]
     engines += [compiled(module, folder, dtype)] if options.compile else []
     other = litgpt(folder, dtype)
     engines += [other] if other is not None else []
-    size = sum(parameter.nbytes for parameter in engines[0].prefill.parameters())  # type: ignore[union-attr]
+    size = sum(parameter.nbytes for parameter in model.parameters())
     with torch.inference_mode():
         rates, same = measure(engines, size, architecture.vocab_size, options)
     print_table(rates, options)

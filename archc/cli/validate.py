@@ -153,7 +153,7 @@ def _run(
     try:
         with _imports_that_stay():
             import torch
-            import transformers  # noqa: F401
+            import transformers  # noqa: F401  # the reference imports it later, with the collector at work
 
             from archc.validation.gate import Level, run_gate
             from archc.validation.streaming.walk import Streaming

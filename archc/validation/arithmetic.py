@@ -1,4 +1,4 @@
-"""A model's arithmetic in another type, with the weights that it has."""
+"""A model's arithmetic in another type or by another library, with the weights that it has."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class FloorRun:
 
     `times_floor` is the most that it deviated, in floors of the nudged runs, where it counts. On
     the probes `left_out` it deviates by more than BOUND, or the model refuses it: there it computes
-    something else (a mask that overflows in fp64) or nothing, and does not widen the floor. `on` are
+    something else (a fused kernel that knows no soft cap) or nothing, and does not widen the floor. `on` are
     the probes that it was tried on.
     """
 
