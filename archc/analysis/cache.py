@@ -8,15 +8,19 @@ practice: what transformers' own cache object holds, and what an engine allocate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from msgspec import Struct
 
 from archc.analysis.dtypes import BITS, stored_bytes
 from archc.architecture.model import Architecture, Layer
-from archc.parts.caches import Cache
+from archc.parts.caches import Cache, Exact, StateCache
+
+CacheSums = defaultdict[str, Exact]
+"""What adds up over the caches of one kind, by name."""
 
 
 class CacheKind(TypedDict):
@@ -67,24 +71,15 @@ class CacheFold(Struct, frozen=True):
     dtype: str
     state_dtype: str
 
-    def count(self, size: Callable[[Cache], int]) -> int:
-        """Numbers of one sequence, where a cache counts as `size`."""
-        return sum(size(cache) * layers for cache, layers in self.caches)
-
     def stored(self, size: Callable[[Cache], int], batch: int = 1) -> int:
         """Bytes of `batch` sequences, where a cache counts as `size` numbers of each."""
         states = batch * sum(size(cache) * layers for cache, layers in self.caches if cache.state)
         rows = batch * sum(size(cache) * layers for cache, layers in self.caches if not cache.state)
-        return stored_bytes(rows, self.dtype) + stored_bytes(states, self.state_dtype)
+        return stored_bytes(rows, BITS[self.dtype]) + stored_bytes(states, BITS[self.state_dtype])
 
     def held(self, context: int, batch: int) -> int:
         """Bytes that `batch` sequences of `context` tokens need."""
         return self.stored(lambda cache: cache.held(context), batch)
-
-    @property
-    def growth(self) -> Fraction:
-        """Numbers that one more token costs for good."""
-        return sum((cache.growth * layers for cache, layers in self.caches), Fraction(0))
 
 
 def fold_caches(architecture: Architecture, *, dtype: str, state_dtype: str) -> CacheFold:
@@ -100,44 +95,82 @@ def layer_caches(layer: Layer) -> list[Cache]:
 
 def cache_sizes(architecture: Architecture, *, context: int, batch: int, dtype: str, state_dtype: str) -> KvCache:
     """Fold the caches of `architecture` into sizes, for `batch` sequences of `context` tokens."""
-    fold = fold_caches(architecture, dtype=dtype, state_dtype=state_dtype)
+    sums = cache_sums(((layer_caches(layer), layers) for layer, layers in architecture.distinct), context=context)
+    stored = stored_of(sums, batch=batch, bits=BITS[dtype], state_bits=BITS[state_dtype])
     return KvCache(
         dtype=dtype,
         state_dtype=state_dtype,
-        elements_per_token=plain(fold.growth),
-        bytes_per_token=plain(fold.growth * BITS[dtype] / 8),
-        window_bytes_per_token=fold.stored(lambda cache: cache.window_growth),
-        fixed_state_bytes=fold.stored(lambda cache: cache.fixed),
-        bytes_at_context=fold.held(context, batch),
+        elements_per_token=plain(stored["elements_per_token"]),
+        bytes_per_token=plain(stored["bytes_per_token"]),
+        window_bytes_per_token=stored["window_bytes_per_token"],
+        fixed_state_bytes=stored["fixed_state_bytes"],
+        bytes_at_context=stored["bytes_at_context"],
         context=context,
         batch=batch,
-        reference_elements_at_context=batch * fold.count(lambda cache: cache.reference_held(context)),
-        bytes_at_context_reserved=fold.stored(lambda cache: cache.reserved(context), batch),
-        by_kind=_by_kind(architecture, context),
+        reference_elements_at_context=stored["reference_elements_at_context"],
+        bytes_at_context_reserved=stored["bytes_at_context_reserved"],
+        by_kind={
+            kind: CacheKind(
+                layers=cast(int, found["layers"]),
+                elements_per_token=plain(found["growth"]),
+                window_elements_per_token=cast(int, found["window_growth"]),
+                fixed_elements=cast(int, found["fixed"]),
+                elements_at_context=cast(int, found["held"]),
+            )
+            for kind, found in sums.items()
+        },
     )
 
 
-def _by_kind(architecture: Architecture, context: int) -> dict[str, CacheKind]:
-    """The caches of every kind."""
-    found: dict[str, CacheKind] = {}
-    growth: dict[str, Fraction] = {}
-    for layer, layers in architecture.distinct:
-        caches = layer_caches(layer)
+def cache_sums(layers: Iterable[tuple[Sequence[Cache], int]], *, context: int) -> dict[str, CacheSums]:
+    """What adds up over the caches of layers, by their kinds, in numbers of one sequence of `context` tokens."""
+    sums: dict[str, CacheSums] = {}
+    for caches, count in layers:
         for kind in dict.fromkeys(cache.kind for cache in caches):
-            new = CacheKind(
-                layers=0, elements_per_token=0, window_elements_per_token=0, fixed_elements=0, elements_at_context=0
-            )
-            found.setdefault(kind, new)["layers"] += layers
+            sums.setdefault(kind, defaultdict(int))["layers"] += count
         for cache in caches:
-            kind = cache.kind
-            growth[kind] = growth.get(kind, Fraction(0)) + cache.growth * layers
-            found[kind]["elements_per_token"] = plain(growth[kind])
-            found[kind]["window_elements_per_token"] += cache.window_growth * layers
-            found[kind]["fixed_elements"] += cache.fixed * layers
-            found[kind]["elements_at_context"] += cache.held(context) * layers
-    return found
+            found = sums[cache.kind]
+            found["growth"] += cache.growth * count
+            found["window_growth"] += cache.window_growth * count
+            found["fixed"] += cache.fixed * count
+            found["held"] += cache.held(context) * count
+            found["reference_held"] += cache.reference_held(context) * count
+            found["reserved"] += cache.reserved(context) * count
+    return sums
 
 
-def plain(number: Fraction) -> int | float:
+class Stored(TypedDict):
+    """The sizes that are the same for all kinds of cache."""
+
+    elements_per_token: Exact
+    bytes_per_token: Exact
+    window_bytes_per_token: int
+    fixed_state_bytes: int
+    bytes_at_context: int
+    reference_elements_at_context: int
+    bytes_at_context_reserved: int
+
+
+def stored_of(sums: Mapping[str, CacheSums], *, batch: int, bits: int, state_bits: int) -> Stored:
+    """The sizes of caches whose numbers take `bits`, of recurrent states `state_bits`, from the sums of every kind."""
+
+    def stored(what: str, sequences: int = 1) -> int:
+        states = [cast(int, found[what]) for kind, found in sums.items() if kind == StateCache.kind]
+        rows = [cast(int, found[what]) for kind, found in sums.items() if kind != StateCache.kind]
+        return stored_bytes(sequences * sum(rows), bits) + stored_bytes(sequences * sum(states), state_bits)
+
+    growth = sum((found["growth"] for found in sums.values()), Fraction(0))
+    return Stored(
+        elements_per_token=growth,
+        bytes_per_token=Fraction(1, 8) * growth * bits,
+        window_bytes_per_token=stored("window_growth"),
+        fixed_state_bytes=stored("fixed"),
+        bytes_at_context=stored("held", batch),
+        reference_elements_at_context=batch * sum(cast(int, found["reference_held"]) for found in sums.values()),
+        bytes_at_context_reserved=stored("reserved", batch),
+    )
+
+
+def plain(number: Exact) -> int | float:
     """A whole number as such: only a cache of compressed positions grows by parts of an element."""
     return int(number) if number.denominator == 1 else float(number)

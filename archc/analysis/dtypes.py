@@ -15,6 +15,6 @@ BITS: Final[dict[str, int]] = {
 """Bits per number. A quantised format also stores scales (one per channel or block); they are left out."""
 
 
-def stored_bytes(elements: int, dtype: str) -> int:
-    """Bytes of `elements` numbers, rounded up to a whole byte. Raises KeyError for a type that is not in `BITS`."""
-    return -(-elements * BITS[dtype] // 8)
+def stored_bytes(elements: int, bits: int) -> int:
+    """Bytes of `elements` numbers of `bits` bits each, rounded up to a whole byte."""
+    return -(-elements * bits // 8)

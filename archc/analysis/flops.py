@@ -7,13 +7,18 @@ That it is small can be seen from its order: it grows with the width of a layer,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, TypedDict
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import ClassVar, Final, TypedDict, cast
 
 from msgspec import Struct
 
+from archc.analysis.params import Sums
 from archc.architecture.model import Architecture
-from archc.parts.base import Keys
+from archc.parts.base import Part
+
+_HALF: Final = Fraction(1, 2)
 
 
 class MeanKeys(Struct, frozen=True):
@@ -22,7 +27,7 @@ class MeanKeys(Struct, frozen=True):
     context: int
     decoding: ClassVar[bool] = False
 
-    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> Fraction:
         """The n-th token meets n keys, itself included, or its window, or those since its chunk began.
 
         Window W: the first W tokens meet W(W + 1) / 2 in all, the other C - W meet W each. Chunk K: every whole chunk
@@ -30,11 +35,11 @@ class MeanKeys(Struct, frozen=True):
         """
         if chunk is not None and chunk < self.context:
             whole, rest = divmod(self.context, chunk)
-            return (whole * chunk * (chunk + 1) + rest * (rest + 1)) / 2 / self.context
+            return _HALF * (whole * chunk * (chunk + 1) + rest * (rest + 1)) / self.context
         full = self.context if window is None else min(window, self.context)
-        return (full * (full + 1) / 2 + (self.context - full) * full) / self.context
+        return (_HALF * full * (full + 1) + (self.context - full) * full) / self.context
 
-    def entries(self, rate: int, most: int | None = None) -> float:
+    def entries(self, rate: int, most: int | None = None) -> Fraction:
         """The n-th token meets floor(n / rate) entries, or `most`.
 
         Every number of entries below the last is met by `rate` tokens; the last by the token that completes it and
@@ -43,7 +48,7 @@ class MeanKeys(Struct, frozen=True):
         whole, rest = divmod(self.context, rate)
         bound = whole if most is None else min(whole, most)
         below = min(bound, max(whole - 1, 0))
-        before = below * (below + 1) / 2 + (max(whole - 1, 0) - below) * bound
+        before = _HALF * below * (below + 1) + (max(whole - 1, 0) - below) * bound
         return (rate * before + (rest + 1) * bound) / self.context
 
 
@@ -53,11 +58,11 @@ class LastKeys(Struct, frozen=True):
     context: int
     decoding: ClassVar[bool] = True
 
-    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> int:
         """All, or the window, or what the current chunk holds, which is counted as a whole one."""
         return min(self.context, window or self.context, chunk or self.context)
 
-    def entries(self, rate: int, most: int | None = None) -> float:
+    def entries(self, rate: int, most: int | None = None) -> int:
         """All, or `most` of them."""
         return min(self.context // rate, most or self.context)
 
@@ -68,18 +73,18 @@ class AllKeys(Struct, frozen=True):
     context: int
     decoding: ClassVar[bool] = False
 
-    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> int:
         """All, whatever the mask."""
         del window, chunk
         return self.context
 
-    def entries(self, rate: int, most: int | None = None) -> float:
+    def entries(self, rate: int, most: int | None = None) -> int:
         """All, whatever is chosen."""
         del most
         return self.context // rate
 
 
-class Flops(TypedDict):
+class Products(TypedDict):
     """Operations of one sequence; a batch takes as many times more."""
 
     forward_per_token: int
@@ -88,27 +93,45 @@ class Flops(TypedDict):
     """One step of decoding behind `context` tokens: the token meets them all, or its window."""
     prefill_full_square: int
     """All `context` tokens at once, with every query-key pair counted, also those that the mask removes."""
+
+
+class Flops(Products):
+    """The same, with what they are figures of."""
+
     context: int
     conventions: list[str]
 
 
 def forward_flops(architecture: Architecture, *, context: int) -> Flops:
     """Fold the parts of `architecture` into operations, for a sequence of `context` tokens."""
-    parts = [(part, layers) for layer, layers in architecture.distinct for part in layer.parts()]
-    linear = (
-        architecture.embedding.linear_flops() + architecture.head.linear_flops() + architecture.linear_flops_around()
+    around = architecture.embedding.linear_flops() + architecture.head.linear_flops()
+    sums = product_sums(
+        ((part, layers) for layer, layers in architecture.distinct for part in layer.parts()), context=context
     )
-    linear += sum(part.linear_flops() * layers for part, layers in parts)
+    sums["linear"] += around + architecture.linear_flops_around()
+    return Flops(**products_of(sums, context=context), context=context, conventions=list(_conventions(architecture)))
 
-    def mixing(keys: Keys) -> float:
-        return sum(part.mixing_flops(keys) * layers for part, layers in parts)
 
-    return Flops(
-        forward_per_token=round(linear + mixing(MeanKeys(context))),
-        decode_per_token=round(linear + mixing(LastKeys(context))),
-        prefill_full_square=round(context * (linear + mixing(AllKeys(context)))),
-        context=context,
-        conventions=list(_conventions(architecture)),
+def product_sums(parts: Iterable[tuple[Part, int]], *, context: int) -> Sums:
+    """Operations of one token: in products with weights, and where it meets `context` tokens.
+
+    What it meets as one of a sequence is summed over all tokens of that, so all are whole numbers.
+    """
+    sums: Sums = Counter()
+    for part, layers in parts:
+        sums["linear"] += part.linear_flops() * layers
+        sums["over_sequence"] += cast(int, part.mixing_flops(MeanKeys(context)) * context) * layers
+        sums["behind_context"] += cast(int, part.mixing_flops(LastKeys(context))) * layers
+        sums["all_pairs"] += cast(int, part.mixing_flops(AllKeys(context))) * layers
+    return sums
+
+
+def products_of(sums: Sums, *, context: int) -> Products:
+    """The figures of a sequence of `context` tokens, from the sums over all parts; halves are rounded up."""
+    return Products(
+        forward_per_token=(2 * (context * sums["linear"] + sums["over_sequence"]) + context) // (2 * context),
+        decode_per_token=sums["linear"] + sums["behind_context"],
+        prefill_full_square=context * (sums["linear"] + sums["all_pairs"]),
     )
 
 

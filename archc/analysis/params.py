@@ -8,10 +8,15 @@ are no parameters.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypedDict
+from collections.abc import Iterable
+from typing import TypedDict, get_args
 
 from archc.analysis.layers import typical_layer
 from archc.architecture.model import Architecture, Layer
+from archc.parts.base import Group, Routed, Tensor
+
+Sums = Counter[str]
+"""What adds up over the tensors of a model, by name."""
 
 
 class Params(TypedDict):
@@ -59,44 +64,56 @@ class Moe(TypedDict):
 
 
 def count_params(architecture: Architecture) -> Params:
-    """Fold the tensors of `architecture` into counts."""
-    groups: Counter[str] = Counter()
-    active = 0
-    buffers = 0
-    for tensor, count in architecture.counted():
+    """The parameters of `architecture`."""
+    return params_of(tensor_sums(architecture.counted()))
+
+
+def tensor_sums(counted: Iterable[tuple[Tensor, int]]) -> Sums:
+    """Numbers of each group, those that one token uses, those of experts, and stored buffers."""
+    sums: Sums = Counter()
+    for tensor, count in counted:
         if tensor.buffer:
-            buffers += tensor.size * count
+            sums["buffers"] += tensor.size * count
             continue
-        groups[tensor.group] += tensor.size * count
-        active += tensor.active_size * count
-    total = groups.total()
+        sums[tensor.group] += tensor.size * count
+        sums["active"] += tensor.active_size * count
+        if tensor.slices_used is not None:
+            sums["experts"] += tensor.size * count
+    return sums
+
+
+def params_of(sums: Sums) -> Params:
+    """The counts, from the sums over all tensors."""
+    total = _total(sums)
+    ends = sums["embedding"] + sums["head"] + sums["position"]
     return Params(
         total=total,
-        active=active,
-        total_without_embeddings=total - groups["embedding"] - groups["head"] - groups["position"],
-        active_without_embeddings=active - groups["embedding"] - groups["head"] - groups["position"],
-        embedding=groups["embedding"],
-        head=groups["head"],
-        attention=groups["attention"],
-        ffn=groups["ffn"],
-        router=groups["router"],
-        norm=groups["norm"],
-        position=groups["position"],
-        other=groups["other"],
-        stored_buffers=buffers,
+        active=sums["active"],
+        total_without_embeddings=total - ends,
+        active_without_embeddings=sums["active"] - ends,
+        embedding=sums["embedding"],
+        head=sums["head"],
+        attention=sums["attention"],
+        ffn=sums["ffn"],
+        router=sums["router"],
+        norm=sums["norm"],
+        position=sums["position"],
+        other=sums["other"],
+        stored_buffers=sums["buffers"],
     )
 
 
 def block_shares(architecture: Architecture) -> Block:
     """What the feed-forwards and the mixers hold of all blocks."""
-    blocks = Counter[str]()
-    for tensor, count in architecture.counted_in_layers():
-        if not tensor.buffer:
-            blocks[tensor.group] += tensor.size * count
-    whole = blocks.total()
+    return shares_of(tensor_sums(architecture.counted_in_layers()))
+
+
+def shares_of(sums: Sums) -> Block:
+    """The shares, from the sums over the tensors of all layers."""
+    whole = _total(sums)
     return Block(
-        ffn_share=(blocks["ffn"] + blocks["router"]) / whole,
-        attention_share=blocks["attention"] / whole,
+        ffn_share=(sums["ffn"] + sums["router"]) / whole,
+        attention_share=sums["attention"] / whole,
     )
 
 
@@ -104,17 +121,22 @@ def expert_params(architecture: Architecture) -> Moe | None:
     """The experts of a model; None for a dense one."""
     layer = typical_layer(architecture, lambda layer: layer.ffn is not None and layer.ffn.routed is not None)
     routed = layer.ffn.routed if layer and layer.ffn else None
-    if routed is None:
-        return None
-    sizes = [(tensor, tensor.size * count) for tensor, count in architecture.counted() if not tensor.buffer]
-    experts = sum(size for tensor, size in sizes if tensor.slices_used is not None)
+    return None if routed is None else experts_of(routed, tensor_sums(architecture.counted()))
+
+
+def experts_of(routed: Routed, sums: Sums) -> Moe:
+    """The experts of a model whose most common ones are `routed`, from the sums over all tensors."""
     return Moe(
         experts=routed.experts,
         top_k=routed.top_k,
-        expert_params=experts,
+        expert_params=sums["experts"],
         params_per_expert=routed.params_per_expert,
-        expert_share=experts / sum(size for _, size in sizes),
+        expert_share=sums["experts"] / _total(sums),
     )
+
+
+def _total(sums: Sums) -> int:
+    return sum(sums[group] for group in get_args(Group))
 
 
 def layer_params(layer: Layer) -> tuple[int, int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final, TypedDict
 
 from archc.analysis.dtypes import BITS, stored_bytes
+from archc.analysis.params import Sums
 from archc.architecture.model import Architecture
 from archc.parts.base import Tensor
 
@@ -40,23 +43,35 @@ class Weights(TypedDict):
 
 def weight_sizes(architecture: Architecture, *, total: int, dtype: str) -> Weights:
     """The sizes of `total` parameters, those of `architecture`."""
-    quantised = scales = 0
-    for tensor, count in architecture.counted_in_layers():
-        if not tensor.buffer and _is_quantised(tensor):
-            inputs = tensor.shape[-1]
-            quantised += tensor.size * count
-            scales += tensor.size // inputs * -(-inputs // GROUP) * count
-    rest = stored_bytes(total - quantised, "bfloat16")
-    int4 = quantised * BITS["int4"] + scales * SCALE_BITS
+    sums = quantised_sums(architecture.counted_in_layers())
     return Weights(
         dtype=dtype,
-        bytes=stored_bytes(total, dtype),
-        formats=Formats(
-            bfloat16=stored_bytes(total, "bfloat16"),
-            float8=rest + stored_bytes(quantised, "float8"),
-            int4_g128=rest + -(-int4 // 8),
-        ),
+        bytes=stored_bytes(total, BITS[dtype]),
+        formats=formats_of(total, sums),
         conventions=list(CONVENTIONS),
+    )
+
+
+def quantised_sums(counted: Iterable[tuple[Tensor, int]]) -> Sums:
+    """Numbers in matrices of layers that are stored in few bits, and scales beside them."""
+    sums: Sums = Counter()
+    for tensor, count in counted:
+        if not tensor.buffer and _is_quantised(tensor):
+            inputs = tensor.shape[-1]
+            sums["quantised"] += tensor.size * count
+            sums["scales"] += tensor.size // inputs * -(-inputs // GROUP) * count
+    return sums
+
+
+def formats_of(total: int, sums: Sums) -> Formats:
+    """Bytes of `total` parameters, from the sums over the tensors of all layers."""
+    sixteen = BITS["bfloat16"]
+    rest = stored_bytes(total - sums["quantised"], sixteen)
+    int4 = sums["quantised"] * BITS["int4"] + sums["scales"] * SCALE_BITS
+    return Formats(
+        bfloat16=stored_bytes(total, sixteen),
+        float8=rest + stored_bytes(sums["quantised"], BITS["float8"]),
+        int4_g128=rest + -(-int4 // 8),
     )
 
 

@@ -17,7 +17,7 @@ from archc.parts.attention_sections import (
     Sinks,
 )
 from archc.parts.base import Heads, Keys, MixerPart, Tensor, linear
-from archc.parts.caches import Cache, ChunkedCache, CopiedCache, FullCache, MaskedCache, SlidingCache
+from archc.parts.caches import Cache, ChunkedCache, CopiedCache, Exact, FullCache, MaskedCache, SlidingCache
 from archc.parts.indexer import INDEX_CONVENTION, Indexer
 from archc.parts.norm import Norm
 from archc.parts.position import AlibiFields, Rope
@@ -282,7 +282,7 @@ class Attention(MixerPart, frozen=True):
         """Channels of all the values that heads weigh."""
         return self.o_width
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores and weighted values: 2 × heads × (head_dim + value_dim) per key. Softmax and mask are left out."""
         bounds = [self.window, self.dynamic_mask and self.dynamic_mask.keep, self.indexer and self.indexer.chosen]
         seen = min((bound for bound in bounds if bound), default=None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from archc.parts.caches import Cache
+from archc.parts.caches import Cache, Exact
 
 if TYPE_CHECKING:  # their fields are made of this file
     from archc.parts.ends import EmbeddingFields
@@ -110,10 +110,10 @@ class Keys(Protocol):
     def decoding(self) -> bool:
         """Whether one query meets what is cached, so that work on earlier positions has been done before."""
 
-    def __call__(self, window: int | None = None, chunk: int | None = None) -> float:
+    def __call__(self, window: int | None = None, chunk: int | None = None) -> Exact:
         """Keys within the last `window` positions, or since the current chunk of `chunk` positions began."""
 
-    def entries(self, rate: int, most: int | None = None) -> float:
+    def entries(self, rate: int, most: int | None = None) -> Exact:
         """Whole stretches of `rate` positions up to the query's own, or `most` of them."""
 
 
@@ -171,7 +171,7 @@ class Part(Struct, frozen=True):
         """Floating-point operations per token in matrix products with weights (a multiply-add is two)."""
         raise NotImplementedError
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Floating-point operations per query where positions meet."""
         raise NotImplementedError
 
@@ -269,7 +269,7 @@ class FfnPart(Part, frozen=True):
         """It remembers nothing."""
         return ()
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Positions do not meet here."""
         del keys
         return 0

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Heads, Keys, MixerPart, PartFields, Settled, Size, Tensor, linear
-from archc.parts.caches import Cache, LatentCache, MaskedCache
+from archc.parts.caches import Cache, Exact, LatentCache, MaskedCache
 
 
 class BucketedFields(PartFields, frozen=True, kw_only=True):
@@ -95,6 +95,6 @@ class Bucketed(MixerPart, frozen=True):
         """The projections, two operations per weight."""
         return 2 * sum(tensor.size for tensor in self.tensors())
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores and weighted values: 4 × heads × head_dim per key, in every round."""
         return 4 * self.q_width * self.fields.rounds * keys(self.reach)

@@ -13,6 +13,9 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+Exact = int | Fraction
+"""A number without rounding."""
+
 
 class Cache(Struct, frozen=True):
     """What all kinds of cache answer; these are the answers of one that holds nothing."""
@@ -31,9 +34,9 @@ class Cache(Struct, frozen=True):
         return None
 
     @property
-    def growth(self) -> Fraction:
+    def growth(self) -> Exact:
         """Elements that one more token costs for good."""
-        return Fraction(0)
+        return 0
 
     @property
     def window_growth(self) -> int:
@@ -70,8 +73,8 @@ class FullCache(Cache, frozen=True):
     kind = "full"
 
     @property
-    def growth(self) -> Fraction:
-        return Fraction(self.elements)
+    def growth(self) -> Exact:
+        return self.elements
 
     def held(self, context: int) -> int:
         return self.elements * context
@@ -170,8 +173,8 @@ class CompressedCache(Cache, frozen=True):
     kind = "compressed"
 
     @property
-    def growth(self) -> Fraction:
-        return Fraction(self.elements, self.rate)
+    def growth(self) -> Exact:
+        return Fraction(1) * self.elements / self.rate
 
     @property
     def _waiting(self) -> int:
@@ -277,7 +280,7 @@ class CopiedCache(Cache, frozen=True):
         return self.one.kind
 
     @property
-    def growth(self) -> Fraction:
+    def growth(self) -> Exact:
         return self.one.growth
 
     @property

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
-from archc.parts.caches import Cache, ConvCache
+from archc.parts.caches import Cache, ConvCache, Exact
 from archc.parts.recurrent import Recurrent, convolution
 
 
@@ -44,7 +44,7 @@ class CausalConv(Recurrent, frozen=True):
         """Two operations per tap."""
         return 2 * self.hidden_size * self.kernel
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Positions meet in the convolution alone, whose taps are counted as weights."""
         del keys
         return 0

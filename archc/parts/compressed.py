@@ -29,7 +29,7 @@ from archc.parts.base import (
     Tensor,
     linear,
 )
-from archc.parts.caches import Cache, CompressedCache, SharedSlidingCache, SlidingCache
+from archc.parts.caches import Cache, CompressedCache, Exact, SharedSlidingCache, SlidingCache
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.position import Rope
 
@@ -206,15 +206,16 @@ class CompressedAttention(MixerPart, frozen=True):
         projections = [t for t in self.tensors() if t.name.endswith(".weight") and len(t.shape) == 2]
         return 2 * sum(prod(tensor.shape) for tensor in projections)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores and weighted values: 4 × heads × head_dim for each key of the window and each entry met.
 
         The index scores cost 2 × heads × head_dim of the indexer for every entry. Softmax and mask are left out.
         """
         f = self.fields
-        met, scoring = keys(f.window), 0.0
+        met = keys(f.window)
+        scoring: Exact = 0
         if f.compression is not None:
             rate, indexer = f.compression.rate, f.compression.indexer
             met += keys.entries(rate, indexer.top_k if indexer else None)
-            scoring = 2 * indexer.heads * indexer.head_dim * keys.entries(rate) if indexer else 0.0
+            scoring = 2 * indexer.heads * indexer.head_dim * keys.entries(rate) if indexer else 0
         return 4 * f.heads * f.head_dim * met + scoring

@@ -11,8 +11,19 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from archc.parts.base import Finding, Heads, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor, linear
-from archc.parts.caches import Cache, FullCache, ReachCache, SlidingCache
+from archc.parts.base import (
+    Finding,
+    Heads,
+    Keys,
+    MixerPart,
+    PartFields,
+    Settled,
+    Size,
+    Surroundings,
+    Tensor,
+    linear,
+)
+from archc.parts.caches import Cache, Exact, FullCache, ReachCache, SlidingCache
 from archc.parts.position import Rope
 
 
@@ -121,6 +132,6 @@ class Convolved(MixerPart, frozen=True):
         """Two operations per weight of the projections and the taps."""
         return 2 * sum(tensor.size for tensor in self.tensors() if len(tensor.shape) > 1)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores and weighted values: 4 × heads × head_dim per key."""
         return 4 * self.q_width * keys(self.fields.window)

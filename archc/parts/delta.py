@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Positive, Settled, Size, Surroundings, Tensor
-from archc.parts.caches import Cache, ConvCache, StateCache
+from archc.parts.caches import Cache, ConvCache, Exact, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.recurrent import Recurrent, convolution, projection, vector
@@ -130,7 +130,7 @@ class GatedDelta(Recurrent, frozen=True):
         into = self.conv_width + self.value_width + 2 * self.value_heads
         return 2 * (self.hidden_size * (into + self.value_width) + self.conv_width * self.kernel)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Seven operations per number of the state, whatever the context: see `delta_flops`."""
         del keys
         return delta_flops(self.value_heads, self.key_dim, self.value_dim)
@@ -224,7 +224,7 @@ class Kda(Recurrent, frozen=True):
         direct = self.hidden_size * (4 * self.width + self.heads) + 3 * self.width * self.kernel
         return 2 * (direct + sum(tensor.size for tensor in made))
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Seven operations per number of the state, whatever the context: see `delta_flops`."""
         del keys
         return delta_flops(self.heads, self.head_dim, self.head_dim)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Keys, Settled, Size, Tensor, linear
-from archc.parts.caches import Cache, IndexCache
+from archc.parts.caches import Cache, Exact, IndexCache
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.position import Pairing
 
@@ -122,7 +122,7 @@ class Indexer(Struct, frozen=True):
         """The projections, two operations per weight."""
         return 2 * sum(tensor.size for tensor in self.tensors() if len(tensor.shape) == 2)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores, 2 × heads × head_dim per key or block scored, and their weighted sum, 2 × heads.
 
         Choosing the best is left out.

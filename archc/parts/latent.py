@@ -29,7 +29,7 @@ from archc.parts.base import (
     Tensor,
     linear,
 )
-from archc.parts.caches import Cache, LatentCache, SlidingCache
+from archc.parts.caches import Cache, Exact, LatentCache, SlidingCache
 from archc.parts.indexer import INDEX_CONVENTION, Indexer, IndexerFields
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.position import AlibiFields, BucketFields, Rope, RopeFields
@@ -278,7 +278,7 @@ class LatentAttention(MixerPart, frozen=True):
         gate = math.prod(self._gate) if self.fields.gate else 0
         return 2 * (weights + gate) + (self.indexer.linear_flops() if self.indexer else 0)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores and weighted values. Softmax and mask are left out.
 
         Per key 2 × heads × (nope_dim + rope_dim + value_dim). In decoding the key is a latent, which is the value as

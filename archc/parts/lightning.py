@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Settled, Size, Tensor
-from archc.parts.caches import Cache, StateCache
+from archc.parts.caches import Cache, Exact, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.recurrent import Recurrent, projection
@@ -79,7 +79,7 @@ class Lightning(Recurrent, frozen=True):
         """Five projections, two operations per weight."""
         return 2 * 5 * self.hidden_size * self.width
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Five operations per number of the state, whatever the context.
 
         S ← λ·S + k·vᵀ; y = Sᵀq (transformers 5.24, models/minimax/modeling_minimax.py): one for the decay, two to

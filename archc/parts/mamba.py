@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
-from archc.parts.caches import Cache, ConvCache, StateCache
+from archc.parts.caches import Cache, ConvCache, Exact, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.recurrent import Recurrent, convolution, projection, vector
@@ -107,7 +107,7 @@ class Mamba(Recurrent, frozen=True):
         weights = 3 * self.hidden_size + self.kernel + 2 * self.rank + 2 * self.state
         return 2 * self.width * weights
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Six operations per number of the state, whatever the context.
 
         h ← exp(Δ·A)·h + (Δ·x)·B and y = h·C (Gu & Dao 2023, algorithm 2): one for Δ·A, one for its product with h,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Fields, Finding, Keys, PartFields, Positive, Settled, Size, Surroundings, Tensor
-from archc.parts.caches import Cache, ConvCache, StateCache
+from archc.parts.caches import Cache, ConvCache, Exact, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.norm import InnerNormFields, Norm
 from archc.parts.recurrent import Recurrent, convolution, projection, vector
@@ -147,7 +147,7 @@ class Mamba2(Recurrent, frozen=True):
         into = self.hidden_size * (self.width + self.conv_width + self.heads)
         return 2 * (into + self.hidden_size * self.width + self.conv_width * self.kernel)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Five operations per number of the state, whatever the context.
 
         h ← a·h + (Δ·x)·B and y = h·C with one a per head (Dao & Gu 2024, section 2): one for a·h, one for (Δ·x)·B, one

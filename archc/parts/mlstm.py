@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Keys, PartFields, Positive, Settled, Size, Tensor
-from archc.parts.caches import Cache, StateCache
+from archc.parts.caches import Cache, Exact, StateCache
 from archc.parts.norm import Norm
 from archc.parts.recurrent import Recurrent, projection
 
@@ -89,7 +89,7 @@ class Mlstm(Recurrent, frozen=True):
         """Two operations per weight of the projections."""
         return 2 * self.hidden_size * (2 * self.key_width + 3 * self.value_width + 2 * self.heads)
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Five operations per number of the memory and of the normaliser, whatever the context.
 
         C ← f·C + (i·k)·vᵀ, n ← f·n + i·k, y = Cᵀq / |nᵀq| (Beck et al. 2024, section 2.3): one for the decay, two to

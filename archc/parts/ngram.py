@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor
-from archc.parts.caches import Cache, ReachCache
+from archc.parts.caches import Cache, Exact, ReachCache
 from archc.parts.recurrent import convolution, projection
 
 
@@ -94,7 +94,7 @@ class Ngram(MixerPart, frozen=True):
         into = (self.input_size + self.hidden_size) * self.fields.width
         return 2 * (into + self.input_size * (self.fields.kernel + 1))
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Positions meet in the convolution alone, whose taps are counted as weights."""
         del keys
         return 0

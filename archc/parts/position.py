@@ -95,7 +95,7 @@ class RopeFields(Fields, frozen=True, kw_only=True):
         )
 
     def _rotary_dim(self, head_dim: int) -> int:
-        return int(head_dim * self.partial)
+        return math.floor(head_dim * self.partial)
 
 
 class NoRopeFields(Fields, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import Finding, Keys, PartFields, Settled, Size, Surroundings, Tensor
-from archc.parts.caches import Cache, ConvTailCache, StateCache
+from archc.parts.caches import Cache, ConvTailCache, Exact, StateCache
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.recurrent import Recurrent, convolution, projection, vector
 
@@ -75,7 +75,7 @@ class RgLru(Recurrent, frozen=True):
         per_channel = 3 * self.hidden_size + self.kernel + 2 * (self.width // self.blocks)
         return 2 * self.width * per_channel
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Two operations per channel, whatever the context: h ← a·h + x (De et al. 2024, section 2.4)."""
         del keys
         return 2 * self.width

@@ -12,8 +12,19 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from archc.parts.base import Finding, Heads, Keys, MixerPart, PartFields, Settled, Size, Surroundings, Tensor, linear
-from archc.parts.caches import Cache, FullCache
+from archc.parts.base import (
+    Finding,
+    Heads,
+    Keys,
+    MixerPart,
+    PartFields,
+    Settled,
+    Size,
+    Surroundings,
+    Tensor,
+    linear,
+)
+from archc.parts.caches import Cache, Exact, FullCache
 from archc.parts.norm import Norm
 from archc.parts.position import AlibiFields, BucketFields, Rope
 from archc.parts.router import RouterFields
@@ -113,6 +124,6 @@ class RoutedAttention(MixerPart, frozen=True):
         """The router, keys, values, and top_k pairs of projections, two operations per weight."""
         return 2 * self.hidden_size * (self.experts + 2 * self.kv_width * (1 + self.top_k))
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Scores and weighted values: 2 × top_k × kv_heads × 2 × head_dim per key. Softmax and mask are left out."""
         return 4 * self.top_k * self.kv_width * keys()

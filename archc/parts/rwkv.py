@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from archc.parts.base import FfnPart, Keys, PartFields, Settled, Size, Tensor, linear
-from archc.parts.caches import Cache, ConvTailCache, StateCache
+from archc.parts.caches import Cache, ConvTailCache, Exact, StateCache
 from archc.parts.recurrent import Recurrent, projection, vector
 
 
@@ -55,7 +55,7 @@ class Rwkv(Recurrent, frozen=True):
         """Four projections, two operations per weight."""
         return 2 * 4 * self.hidden_size * self.width
 
-    def mixing_flops(self, keys: Keys) -> float:
+    def mixing_flops(self, keys: Keys) -> Exact:
         """Eleven operations per channel, whatever the context.
 
         The numerator is decayed, a product is formed and added (3), the denominator decayed and added to (2); the same

@@ -280,7 +280,7 @@ class ProportionalScaling(ScalingFields, frozen=True, kw_only=True, tag_field="k
 
     def turning(self, rotary_dim: int) -> int:
         """Pairs that turn."""
-        return int(self.share * rotary_dim // 2)
+        return math.floor(self.share * rotary_dim / 2)
 
 
 Scaling = (

@@ -1,5 +1,7 @@
 """Operations: against torch's operator counter on Hugging Face's models, and summed token by token."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -90,7 +92,7 @@ def test_a_tied_head_multiplies_all_the_same() -> None:
 
 
 def test_mean_keys_of_very_long_contexts() -> None:
-    assert MeanKeys(10**12)() == (10**12 + 1) / 2
+    assert MeanKeys(10**12)() == Fraction(10**12 + 1, 2)
     assert MeanKeys(10**12)(window=4096) == pytest.approx(4096, rel=1e-8)
 
 
@@ -100,8 +102,8 @@ def test_keys_are_counted_token_by_token(reach: int) -> None:
     context = 11
     windowed = [min(position + 1, reach) for position in range(context)]
     chunked = [position % reach + 1 for position in range(context)]
-    assert MeanKeys(context)(window=reach) == sum(windowed) / context
-    assert MeanKeys(context)(chunk=reach) == pytest.approx(sum(chunked) / context, rel=1e-12)
+    assert MeanKeys(context)(window=reach) == Fraction(sum(windowed), context)
+    assert MeanKeys(context)(chunk=reach) == Fraction(sum(chunked), context)
     assert LastKeys(context)(window=reach) == windowed[-1]
     assert AllKeys(context)(window=reach) == AllKeys(context)(chunk=reach) == context
 

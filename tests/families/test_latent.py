@@ -148,7 +148,7 @@ def test_compressed_cache_by_hand() -> None:
 @pytest.mark.parametrize("most", [None, 1, 2])
 def test_entries_met_on_average(context: int, rate: int, most: int | None) -> None:
     each = [min(n // rate, context if most is None else most) for n in range(1, context + 1)]
-    assert MeanKeys(context).entries(rate, most) == pytest.approx(sum(each) / context)
+    assert MeanKeys(context).entries(rate, most) == Fraction(sum(each), context)
 
 
 def test_streams_by_hand() -> None:
