@@ -121,7 +121,7 @@ def idle_key_bias(architecture: Architecture, branch: Branch) -> Iterator[Findin
 
 def deep_post_norm(architecture: Architecture, branch: Branch) -> Iterator[Finding]:
     """Behind a norm on every sum nothing reaches the first layers unchanged, forwards or backwards."""
-    layers = len(architecture.layers)
+    layers = architecture.depth
     if branch.norm_on_sum and layers >= DEEP_POST_NORM and branch.residual.stream <= 1:
         yield Finding(
             "N505",

@@ -138,7 +138,7 @@ def build_report(
     report = Report(
         name=architecture.name,
         family=architecture.family,
-        layers=len(architecture.layers),
+        layers=architecture.depth,
         hidden_size=architecture.hidden_size,
         vocab_size=architecture.vocab_size,
         context=architecture.context,

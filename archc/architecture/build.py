@@ -18,26 +18,28 @@ from archc.spec.language import BranchFields, Header, LayerFields, Spec
 
 def build(spec: Spec) -> Architecture:
     """The Architecture of a spec that has passed all checks."""
-    streams = spec.header.streams.build(spec.header.hidden_size) if spec.header.streams else None
-    around = (spec.header, len(spec.pattern), streams)
-    layers = {kind: _layer(kind, fields, *around) for kind, fields in spec.kinds.items()}
-    return _architecture(spec, layers, streams)
+    depth = len(spec.pattern)
+    layers = {kind: build_layer(kind, fields, spec.header, depth) for kind, fields in spec.kinds.items()}
+    ends = build_ends(spec.header, spec.kinds.values(), layers.values(), depth)
+    return replace(ends, layers=tuple(layers[kind] for kind in spec.pattern))
 
 
-def _layer(kind: str, fields: LayerFields, header: Header, layers: int, streams: Streams | None) -> Layer:
+def build_layer(kind: str, fields: LayerFields, header: Header, depth: int) -> Layer:
+    """One kind of layer of a model that has `depth` of them."""
+    streams = header.streams.build(header.hidden_size) if header.streams else None
     placement = next((branch.norm.placement for branch in fields.branches if branch.norm), "pre")
     slots: Counter[str] = Counter()
     shared = fields.branches[0].norm if placement == "parallel" else None
     return Layer(
         kind=kind,
-        branches=tuple(_branch(branch, header, layers, streams, slots) for branch in fields.branches),
+        branches=tuple(_branch(branch, header, depth, streams, slots) for branch in fields.branches),
         parallel=placement in ("parallel", "parallel_separate"),
         shared_norm=shared.build(header.hidden_size) if shared else None,
         streams=streams,
     )
 
 
-def _branch(fields: BranchFields, header: Header, layers: int, streams: Streams | None, slots: Counter[str]) -> Branch:
+def _branch(fields: BranchFields, header: Header, depth: int, streams: Streams | None, slots: Counter[str]) -> Branch:
     """A branch; `slots` counts the names that the layer's earlier branches have taken."""
     norm, placement = fields.norm, fields.norm.placement if fields.norm else ""
     beside = {"stream_and_embedding": 2, "streams": header.streams.count if header.streams else 1}
@@ -47,7 +49,7 @@ def _branch(fields: BranchFields, header: Header, layers: int, streams: Streams 
         context=header.context,
         norm=norm or header.norm,
         position=fields.position,
-        layers=layers,
+        layers=depth,
         embedding=header.embedding,
         input_size=input_size,
     )
@@ -71,11 +73,11 @@ def _branch(fields: BranchFields, header: Header, layers: int, streams: Streams 
     )
 
 
-def _architecture(spec: Spec, layers: dict[str, Layer], streams: Streams | None) -> Architecture:
-    header = spec.header
-    branches = [branch for fields in spec.kinds.values() for branch in fields.branches]
+def build_ends(header: Header, kinds: Iterable[LayerFields], layers: Iterable[Layer], depth: int) -> Architecture:
+    """A model without its layers, which are `depth` of some kinds: what stands before, between and behind them."""
+    branches = [branch for fields in kinds for branch in fields.branches]
     positions = next((table for b in branches if (table := _positions(b.position, header))), None)
-    embedding = header.embedding.build(header.vocab_size, header.hidden_size, header.norm, positions, len(spec.pattern))
+    embedding = header.embedding.build(header.vocab_size, header.hidden_size, header.norm, positions, depth)
     return Architecture(
         name=header.name,
         family=header.family,
@@ -83,13 +85,13 @@ def _architecture(spec: Spec, layers: dict[str, Layer], streams: Streams | None)
         vocab_size=header.vocab_size,
         hidden_size=header.hidden_size,
         context=header.context,
-        trained_context=header.trained_context or _stretched_from(layers.values()),
+        trained_context=header.trained_context or _stretched_from(layers),
         dtype=header.dtype,
         embedding=embedding,
-        layers=tuple(layers[kind] for kind in spec.pattern),
+        layers=(),
         final_norm=_final_norm(header),
         head=header.logits.build(embedding, header.embedding.tied, header.norm, _ends(header)),
-        streams=streams,
+        streams=header.streams.build(header.hidden_size) if header.streams else None,
         passes=header.passes.build(header.hidden_size) if header.passes else None,
         undeclared=header.undeclared,
         claims=tuple(Claim(key, c.value, c.source, c.within) for key, c in header.published.items()),

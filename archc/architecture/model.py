@@ -155,6 +155,11 @@ class Architecture(Struct, frozen=True):
     """What the reference does and the language cannot say."""
     claims: tuple[Claim, ...]
 
+    @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return len(self.layers)
+
     def parts(self) -> Iterator[Part]:
         """Every part of every layer, in order; a shared one as often as it is used."""
         for layer in self.layers:

@@ -23,7 +23,7 @@ MOST_WAYS = 20_000
 
 
 class Unknown:
-    """An expression over unknown numbers, all of them positive and whole.
+    """An expression over unknown numbers, all of them positive.
 
     Whole numbers and fractions are exact in it, floats stand for their shortest decimal.
     """
@@ -90,6 +90,14 @@ class Unknown:
     def __round__(self) -> Unknown:
         return Unknown(sympy.floor(self.expression + sympy.Rational(1, 2)))
 
+    def log(self) -> Unknown:
+        """Its natural logarithm."""
+        return Unknown(sympy.log(self.expression))
+
+    def root(self) -> Unknown:
+        """Its square root."""
+        return Unknown(sympy.sqrt(self.expression))
+
     def __lt__(self, other: Any) -> bool:
         return _decide(self.expression < _expression(other))
 
@@ -123,9 +131,9 @@ class Unknown:
         return str(self.expression)
 
 
-def unknown(name: str) -> Unknown:
-    """The unknown number of that name."""
-    return Unknown(sympy.Symbol(name, integer=True, positive=True))
+def unknown(name: str, *, whole: bool = True) -> Unknown:
+    """The unknown number of that name: positive, and whole unless it is said not to be."""
+    return Unknown(sympy.Symbol(name, integer=True, positive=True) if whole else sympy.Symbol(name, positive=True))
 
 
 def expression_of(number: object) -> sympy.Expr:

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Finding, Positive, Size, Surroundings
+from archc.parts.elementary import log
 from archc.parts.scaling import (
     DynamicScaling,
     LinearScaling,
@@ -261,38 +262,51 @@ class Rope(Struct, frozen=True):
         beyond = self.original_context is not None and length > self.original_context
         return long if long is not None and beyond else self.attention_factor
 
+    def frequencies(self, length: int = 1) -> list[float]:
+        """Radians per position of every pair for an input of `length` positions, fastest first without scaling."""
+        return [self.frequency(pair, length) for pair in range(self.pairs)]
+
     def unscaled_frequencies(self) -> list[float]:
         """Radians per position of every pair, fastest first, before any scaling."""
-        return [self.base ** (-2 * i / self.rotary_dim) for i in range(self.pairs)]
+        return [self.unscaled_frequency(pair) for pair in range(self.pairs)]
 
-    def frequencies(self, length: int = 1) -> list[float]:
-        """Radians per position of every pair for an input of `length` positions."""
-        plain = self.unscaled_frequencies()
+    def kept(self) -> list[float]:
+        """For each pair, how much of its unscaled frequency remains: 1 unchanged, 0 fully stretched."""
+        return [self.keeps(pair) for pair in range(self.pairs)]
+
+    def unscaled_frequency(self, pair: int) -> float:
+        """Radians per position of a pair, counted from 0, before any scaling."""
+        return self._speed(self.base, pair)
+
+    def frequency(self, pair: int, length: int = 1) -> float:
+        """Radians per position of a pair for an input of `length` positions."""
+        plain = self.unscaled_frequency(pair)
         match self.scaling:
             case None:
                 return plain
             case LinearScaling(factor=factor):
-                return [f / factor for f in plain]
+                return plain / factor
             case DynamicScaling() as rule:
                 stretch = rule.factor * max(length, rule.original_context) / rule.original_context - (rule.factor - 1)
                 base = self.base * stretch ** (self.rotary_dim / (self.rotary_dim - 2))
-                return [base ** (-2 * i / self.rotary_dim) for i in range(self.pairs)]
-            case Llama3Scaling() as rule:
-                return [f / rule.factor * (1 - keep) + f * keep for f, keep in zip(plain, self.kept(), strict=True)]
-            case YarnScaling() as rule:
-                return [f / rule.factor * (1 - keep) + f * keep for f, keep in zip(plain, self.kept(), strict=True)]
+                return self._speed(base, pair)
+            case Llama3Scaling() | YarnScaling() as rule:
+                keep = self.keeps(pair)
+                return plain / rule.factor * (1 - keep) + plain * keep
             case LongropeScaling() as rule:
-                divisors = rule.long_factors if length > rule.original_context else rule.short_factors
-                return [f / divisor for f, divisor in zip(plain, divisors, strict=True)]
+                return plain / (rule.long_factors if length > rule.original_context else rule.short_factors)[pair]
             case NtkAlphaScaling(alpha=alpha):
                 base = self.base * alpha ** (self.rotary_dim / (self.rotary_dim - 2))
-                return [base ** (-2 * i / self.rotary_dim) for i in range(self.pairs)]
+                return self._speed(base, pair)
             case ProportionalScaling() as rule:
-                turning = rule.turning(self.rotary_dim)
-                return [f / rule.factor if i < turning else 0.0 for i, f in enumerate(plain)]
+                return plain / rule.factor if pair < rule.turning(self.rotary_dim) else 0.0
 
-    def kept(self) -> list[float]:
-        """For each pair, how much of its unscaled frequency remains: 1 unchanged, 0 fully stretched.
+    def _speed(self, base: float, pair: int) -> float:
+        speed: float = base ** (-2 * pair / self.rotary_dim)
+        return speed
+
+    def keeps(self, pair: int) -> float:
+        """How much of its unscaled frequency remains to a pair.
 
         llama3: a pair that makes n turns within the original context keeps
         clamp((n - low) / (high - low), 0, 1). yarn: a linear ramp over the pair index, between the
@@ -300,24 +314,24 @@ class Rope(Struct, frozen=True):
         """
         match self.scaling:
             case Llama3Scaling() as rule:
-                turns = [rule.original_context * f / math.tau for f in self.unscaled_frequencies()]
+                turns = rule.original_context * self.unscaled_frequency(pair) / math.tau
                 width = rule.high_freq_factor - rule.low_freq_factor
                 if width == 0:
-                    return [float(n >= rule.low_freq_factor) for n in turns]
-                return [min(1.0, max(0.0, (n - rule.low_freq_factor) / width)) for n in turns]
+                    return 1.0 if turns >= rule.low_freq_factor else 0.0
+                return min(1.0, max(0.0, (turns - rule.low_freq_factor) / width))
             case YarnScaling():
                 low, high = self.yarn_ramp()
-                return [1 - min(1.0, max(0.0, (i - low) / (high - low))) for i in range(self.pairs)]
+                return 1 - min(1.0, max(0.0, (pair - low) / (high - low)))
             case LinearScaling(factor=factor) if factor > 1:
-                return [0.0] * self.pairs
+                return 0.0
             case LongropeScaling(long_factors=factors):
-                return [1.0 if factor == 1 else 0.0 for factor in factors]
+                return 1.0 if factors[pair] == 1 else 0.0
             case DynamicScaling(factor=factor) | NtkAlphaScaling(alpha=factor) if factor > 1:
-                return [1.0] + [0.0] * (self.pairs - 1)
-            case ProportionalScaling(factor=factor):
-                return [1.0 if factor == 1 and f else 0.0 for f in self.frequencies()]
+                return 1.0 if pair == 0 else 0.0
+            case ProportionalScaling(factor=factor) as rule:
+                return 1.0 if factor == 1 and pair < rule.turning(self.rotary_dim) else 0.0
             case _:
-                return [1.0] * self.pairs
+                return 1.0
 
     def yarn_ramp(self) -> tuple[float, float]:
         """First and last pair index of YaRN's ramp.
@@ -329,7 +343,7 @@ class Rope(Struct, frozen=True):
         assert isinstance(rule, YarnScaling)
 
         def index(turns: float) -> float:
-            return self.rotary_dim * math.log(rule.original_context / (turns * math.tau)) / (2 * math.log(self.base))
+            return self.rotary_dim * log(rule.original_context / (turns * math.tau)) / (2 * log(self.base))
 
         low, high = index(rule.beta_fast), index(rule.beta_slow)
         if rule.truncate:

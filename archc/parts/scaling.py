@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from archc.parts.base import Fields, Finding, Positive, Size
+from archc.parts.elementary import log, root
 
 Factor = Annotated[float, Meta(ge=1, lt=1e9)]
 Turns = Annotated[float, Meta(ge=1e-9, lt=1e9)]
@@ -166,10 +167,10 @@ class YarnScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", ta
         del context
         if self.attention_factor is not None:
             return self.attention_factor
-        log = 0.1 * math.log(self.factor)
+        grown = 0.1 * log(self.factor)
         if self.mscale and self.mscale_all_dim:
-            return (log * self.mscale + 1) / (log * self.mscale_all_dim + 1)
-        return log + 1
+            return (grown * self.mscale + 1) / (grown * self.mscale_all_dim + 1)
+        return grown + 1
 
 
 class LongropeScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind", tag="longrope"):
@@ -221,7 +222,7 @@ class LongropeScaling(ScalingFields, frozen=True, kw_only=True, tag_field="kind"
         if self.attention_factor is not None:
             return self.attention_factor
         factor = self.factor or context / self.original_context
-        return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(self.original_context))
+        return 1.0 if factor <= 1 else root(1 + log(factor) / log(self.original_context))
 
     @property
     def long_amplitude(self) -> float | None:
