@@ -17,8 +17,8 @@ ModelRule = Callable[[Architecture], Iterator[Finding]]
 BranchRule = Callable[[Architecture, Branch], Iterator[Finding]]
 """Paths lead from the sections of the kind of layer, or of the branch where it is written out."""
 
-TENSOR_PARALLEL: Final = range(2, 9)
-"""Over how many devices of one machine a layer is usually split; few machines have more than eight."""
+TENSOR_PARALLEL: Final = (2, 3, 5, 7)
+"""Over how many devices of one machine a layer is split, up to eight. Where 4, 6 or 8 can, 2 or 3 can as well."""
 ROW_MULTIPLE: Final = 64
 """Rows of 16 bits that fill the 128 bytes which a tensor core reads at once (NVIDIA, A100)."""
 DEEP_POST_NORM: Final = 18

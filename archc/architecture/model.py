@@ -15,8 +15,9 @@ from archc.parts.passes import Passes
 from archc.parts.residual import Residual
 from archc.parts.streams import Streams
 
-_SHARED = "shared."
-_WHOLE_MODEL = f"{_SHARED}layers"
+SHARED = "shared."
+"""What the names of tensors start with that several layers share."""
+_WHOLE_MODEL = f"{SHARED}layers"
 
 
 class Branch(Struct, frozen=True):
@@ -114,7 +115,7 @@ class Layer(Struct, frozen=True):
         for tensor in self.streams.layer_tensors() if self.streams else ():
             yield tensor.inside(f"{prefix}.streams")
         for branch in self.branches:
-            owner = f"{_SHARED}{branch.shared}" if branch.shared else prefix
+            owner = f"{SHARED}{branch.shared}" if branch.shared else prefix
             for tensor in branch.tensors():
                 place = prefix if tensor.per_layer else _WHOLE_MODEL if tensor.whole_model else owner
                 yield tensor.inside(place)
@@ -204,7 +205,7 @@ class Architecture(Struct, frozen=True):
         seen: set[str] = set()
         for layer, count in self.distinct:
             for tensor in layer.tensors("layers"):
-                shared = tensor.name.startswith(_SHARED)
+                shared = tensor.name.startswith(SHARED)
                 if not shared or tensor.name not in seen:
                     yield tensor, 1 if shared else count
                 seen.add(tensor.name)

@@ -4,7 +4,7 @@
 
 >>> size = unknown("size")
 >>> str(follow(lambda: min(size, 512)))
-'if size > 512: 512, else size'
+'if 512 < size: 512, else size'
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from fractions import Fraction
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
 import sympy
@@ -64,10 +65,10 @@ class Unknown:
         return Unknown(sympy.floor(_expression(other) / self.expression))
 
     def __mod__(self, other: Any) -> Unknown:
-        return Unknown(sympy.Mod(self.expression, _expression(other)))
+        return Unknown(_remainder(self.expression, _expression(other)))
 
     def __rmod__(self, other: Any) -> Unknown:
-        return Unknown(sympy.Mod(_expression(other), self.expression))
+        return Unknown(_remainder(_expression(other), self.expression))
 
     def __divmod__(self, other: Any) -> tuple[Unknown, Unknown]:
         return self // other, self % other
@@ -99,26 +100,26 @@ class Unknown:
         return Unknown(sympy.sqrt(self.expression))
 
     def __lt__(self, other: Any) -> bool:
-        return _decide(self.expression < _expression(other))
+        return _decide(_less(self.expression, _expression(other)))
 
     def __le__(self, other: Any) -> bool:
-        return _decide(self.expression <= _expression(other))
+        return _decide(_at_most(self.expression, _expression(other)))
 
     def __gt__(self, other: Any) -> bool:
-        return _decide(self.expression > _expression(other))
+        return _decide(_less(_expression(other), self.expression))
 
     def __ge__(self, other: Any) -> bool:
-        return _decide(self.expression >= _expression(other))
+        return _decide(_at_most(_expression(other), self.expression))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Unknown) and other.expression == self.expression:
             return True
         if not isinstance(other, Unknown | int | float | Fraction) or _walk.get() is None:
             return False
-        return _decide(sympy.Eq(self.expression, _expression(other)))
+        return _decide(_equal(self.expression, _expression(other)))
 
     def __bool__(self) -> bool:
-        return _decide(sympy.Ne(self.expression, 0))
+        return not _decide(_equal(self.expression, sympy.Integer(0)))
 
     def __hash__(self) -> int:
         return hash(self.expression)
@@ -217,7 +218,6 @@ class _Walk:
         answer = self.decisions[len(self.conditions)]
         self.conditions.append(condition)
         self.known[condition] = answer
-        self.known[sympy.Not(condition)] = not answer
         return answer
 
     def placeholder(self, number: Unknown, form: str) -> str:
@@ -245,6 +245,27 @@ def _grown(run: Callable[[], Value], decisions: list[bool]) -> tuple[Tree[Value]
             raise RecursionError("more ways than a formula can have")
         tree = tree if tree == other else Fork(walk.conditions[depth], tree, other)
     return tree, ways
+
+
+# sympy thinks long about a comparison, and the same ones are asked on every way.
+@cache
+def _less(a: sympy.Expr, b: sympy.Expr) -> sympy.Basic:
+    return a < b
+
+
+@cache
+def _at_most(a: sympy.Expr, b: sympy.Expr) -> sympy.Basic:
+    return a <= b
+
+
+@cache
+def _equal(a: sympy.Expr, b: sympy.Expr) -> sympy.Basic:
+    return sympy.Eq(a, b)
+
+
+@cache
+def _remainder(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
+    return sympy.Mod(a, b)
 
 
 def _decide(condition: sympy.Basic) -> bool:

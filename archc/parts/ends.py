@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from archc.parts.adaptive import AdaptiveFields
 from archc.parts.base import Fields, Finding, Positive, Size, Tensor, linear
+from archc.parts.elementary import root
 from archc.parts.feed_forward import ACTIVATION_DOC, Activation
 from archc.parts.norm import Norm, NormFields
 from archc.parts.per_layer import PerLayer, PerLayerFields
@@ -51,7 +51,7 @@ class EmbeddingFields(Fields, frozen=True, kw_only=True):
         self, vocab_size: int, hidden_size: int, norm: NormFields, positions: Positions | None, layers: int
     ) -> Embedding:
         """The embedding that the fields declare; `norm` is the model's."""
-        scale = sqrt(hidden_size) if isinstance(self.scale, str) else self.scale
+        scale = root(hidden_size) if isinstance(self.scale, str) else self.scale
         return Embedding(
             vocab_size=vocab_size,
             hidden_size=hidden_size,

@@ -23,6 +23,7 @@ _SCALING = ("position", "scaling")
 class ScalingFields(Fields, frozen=True, kw_only=True):
     """What all scalings answer about themselves."""
 
+    kind: ClassVar[str]
     needs_math: ClassVar[bool] = False
     """Whether the formula takes logarithms or counts turns."""
     not_in_formula: ClassVar[tuple[str, ...]] = ()

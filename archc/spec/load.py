@@ -84,7 +84,12 @@ def load_text(text: str, file: str = "<text>", overrides: Sequence[str] = ()) ->
 
 def changed(loaded: LoadedSpec, path: tuple[str, ...], value: str) -> LoadedSpec:
     """A loaded spec with another value, as YAML writes it, at a path. Raises SpecError where it is none."""
-    return _load(loaded.root, [f"{'.'.join(path)}={value}"])
+    return overridden(loaded, [f"{'.'.join(path)}={value}"])
+
+
+def overridden(loaded: LoadedSpec, overrides: Sequence[str]) -> LoadedSpec:
+    """A loaded spec with `overrides` (`path=value` each) applied. Raises SpecError with all that is wrong then."""
+    return _load(loaded.root, overrides)
 
 
 def _load(root: Node, overrides: Sequence[str]) -> LoadedSpec:
