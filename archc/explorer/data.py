@@ -11,12 +11,14 @@ from archc.analysis.dtypes import BITS
 from archc.architecture.build import build_layer
 from archc.architecture.compile import Compiled, compile_spec
 from archc.explorer.finish import figures
-from archc.explorer.pieces import DEPTH, Found, Piece, around_piece, ends_piece, limits, part_piece
+from archc.explorer.pieces import Found, Piece, around_piece, ends_piece, limits, part_piece
 from archc.explorer.rotation import rotation_data, rotation_of
-from archc.explorer.study import NUMBERS, Study, Table
+from archc.explorer.study import Study, Table
 from archc.explorer.switches import DECLARED, SWITCHES, declared_label
 from archc.explorer.words import norm_word, part_words
 from archc.formulas.javascript import Book
+from archc.formulas.sketch import DEPTH
+from archc.formulas.spec import NUMBERS
 from archc.parts.base import FfnPart, MixerPart
 from archc.spec.load import shipped_names
 

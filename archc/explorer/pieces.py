@@ -19,7 +19,8 @@ from archc.analysis.flops import product_sums
 from archc.analysis.params import tensor_sums
 from archc.analysis.weights import quantised_sums
 from archc.architecture.build import build_ends, build_layer
-from archc.architecture.model import SHARED, Architecture, Branch, Layer
+from archc.architecture.model import SHARED, Branch, Layer
+from archc.formulas.sketch import DEPTH, Sketch, sketch_of
 from archc.formulas.unknown import Leaf, Tree, Unknown, Written, follow, numbers_met, unknown, written
 from archc.parts.base import Fields, Finding, Part, Tensor
 from archc.parts.caches import Cache
@@ -28,9 +29,7 @@ from archc.spec.checks import check_branch
 from archc.spec.language import Header, LayerFields
 
 Items = tuple[tuple[str, Any], ...]
-# They stand for whole numbers, and the analysis takes them for such.
-DEPTH: Final = cast(int, unknown("layers"))
-CONTEXT: Final = cast(int, unknown("context"))
+CONTEXT: Final = cast(int, unknown("context"))  # the analysis takes it for the number that it stands for
 
 
 class Found(Struct, frozen=True):
@@ -72,14 +71,6 @@ class _Nothing(Part, frozen=True):
     def mixing_flops(self, keys: object) -> int:
         del keys
         return 0
-
-
-class Sketch(Architecture, frozen=True):
-    """A model whose number of layers is not known."""
-
-    @property
-    def depth(self) -> int:
-        return DEPTH
 
 
 def part_piece(header: Header, layer: LayerFields, index: int, name: str, trained: int | None) -> Piece:
@@ -132,7 +123,7 @@ def limits(header: Header, kinds: Mapping[str, LayerFields]) -> tuple[Any, Any]:
 def _ends(header: Header, kinds: Mapping[str, LayerFields]) -> Sketch:
     layers = [build_layer(kind, fields, header, DEPTH) for kind, fields in kinds.items()]
     built = build_ends(header, kinds.values(), layers, DEPTH)
-    return Sketch(*(getattr(built, name) for name in built.__struct_fields__))
+    return sketch_of(built, {})
 
 
 def _sketch(header: Header, trained: int | None) -> Sketch:

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from archc.architecture.build import build
 from archc.explorer.switches import AXES, DECLARED, SWITCHES, declared_choices, overrides
-from archc.formulas.unknown import unknown
+from archc.formulas.spec import plain, stated, unknown_header, unknown_part
 from archc.parts.base import PartFields
 from archc.spec.diagnostics import SpecError
 from archc.spec.language import BranchFields, Header, LayerFields
 from archc.spec.load import LoadedSpec, overridden
-from archc.spec.sections import read_layer
 
 Value = TypeVar("Value")
-
-NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "hidden_size": ("hidden_size",),
-    "heads": ("attention", "heads"),
-    "kv_heads": ("attention", "kv_heads"),
-    "head_dim": ("attention", "head_dim"),
-    "width": ("ffn", "width"),
-    "experts": ("ffn", "experts"),
-    "top_k": ("ffn", "top_k"),
-    "context": ("context",),
-}
-"""What can be moved beside the number of layers, and where a spec says it."""
 
 
 class Table(Struct, frozen=True):
@@ -45,8 +31,8 @@ class Study:
 
     def __init__(self, loaded: LoadedSpec) -> None:
         self.declared = loaded
-        self.base = _stated(loaded)
-        self.plain: Mapping[str, Any] = _plain(self.base)
+        self.base = stated(loaded)
+        self.plain = plain(self.base)
         self.choices = declared_choices(self.plain)
         self.options = {
             switch.id: (self.choices[switch.id], *(o for o in switch.options if o != self.choices[switch.id]))
@@ -87,13 +73,7 @@ class Study:
     def header(self, choices: Mapping[str, str]) -> Header:
         """The header, with unknown numbers."""
         norm, ends = (self._chosen(name, choices).spec.header for name in ("norm", "embedding"))
-        return replace(
-            self.base.spec.header,
-            norm=norm.norm,
-            embedding=ends.embedding,
-            hidden_size=unknown("hidden_size"),
-            context=unknown("context"),
-        )
+        return replace(unknown_header(self.base.spec.header), norm=norm.norm, embedding=ends.embedding)
 
     def layer(self, kind: str, choices: Mapping[str, str]) -> LayerFields:
         """A kind of layer, with unknown numbers where it says what the sections of the spec say."""
@@ -110,20 +90,8 @@ class Study:
         chosen = {**self._first(), **choices}
         key = (kind, index, name, *(chosen.get(axis) for axis in AXES[name]))
         if key not in self._parts:
-            self._parts[key] = self._unknown_part(kind, index, name, choices)
+            self._parts[key] = unknown_part(self._chosen(name, choices), kind, index, name)
         return self._parts[key]
-
-    def _unknown_part(self, kind: str, index: int, name: str, choices: Mapping[str, str]) -> PartFields:
-        loaded = self._chosen(name, choices)
-        part = loaded.spec.kinds[kind].branches[index].parts[name]
-        root = read_layer(loaded.kind_roots[kind])[index].root
-        moved: dict[str, Any] = {}
-        for number, path in NUMBERS.items():
-            if path[0] != name or getattr(part, path[-1], None) is None:
-                continue
-            if root.find(path).span == loaded.root.find(path).span:
-                moved[path[-1]] = unknown(number)
-        return replace(part, **moved)
 
     def _chosen(self, name: str, choices: Mapping[str, str]) -> LoadedSpec:
         """As `section`; what does not go together is never shown, and stands as declared."""
@@ -144,21 +112,3 @@ class Study:
             return overridden(self.base, changes)
         except SpecError:
             return None
-
-
-def _stated(loaded: LoadedSpec) -> LoadedSpec:
-    """The same model with key/value heads and the size of a head said, which can be moved then."""
-    attention = _plain(loaded).get("attention") or {}
-    if attention.get("kind", "gqa") != "gqa" or "heads" not in attention:
-        return loaded
-    heads, width = attention["heads"], loaded.spec.header.hidden_size
-    said = {"kv_heads": heads, **({"head_dim": width // heads} if width % heads == 0 else {})}
-    changes = [f"attention.{name}={value}" for name, value in said.items() if name not in attention]
-    stated = overridden(loaded, changes) if changes else loaded
-    return stated if build(stated.spec) == build(loaded.spec) else loaded
-
-
-def _plain(loaded: LoadedSpec) -> Mapping[str, Any]:
-    plain = loaded.root.plain()
-    assert isinstance(plain, dict)
-    return plain

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache
@@ -142,6 +142,17 @@ def expression_of(number: object) -> sympy.Expr:
     return _expression(number)
 
 
+def along(numbers: Mapping[str, int], run: Callable[[], Value]) -> tuple[Value, list[sympy.Basic]]:
+    """What `run` returns for some numbers, with the comparisons that hold for them, on which that depends."""
+    walk = _Given({sympy.Symbol(name, integer=True, positive=True): value for name, value in numbers.items()})
+    token = _walk.set(walk)
+    try:
+        value = run()
+    finally:
+        _walk.reset(token)
+    return value, [c if holds else sympy.Not(c) for c, holds in walk.known.items()]
+
+
 class Leaf(Struct, Generic[Value], frozen=True):
     """What a function returned on one way."""
 
@@ -223,6 +234,19 @@ class _Walk:
     def placeholder(self, number: Unknown, form: str) -> str:
         self.written.append((number, form))
         return f"{_OPEN}{len(self.written) - 1}{_CLOSE}"
+
+
+class _Given(_Walk):
+    """The way that known numbers go."""
+
+    def __init__(self, numbers: Mapping[sympy.Symbol, int]) -> None:
+        super().__init__([])
+        self.numbers = numbers
+
+    def decide(self, condition: sympy.Basic) -> bool:
+        if condition not in self.known:
+            self.known[condition] = bool(condition.subs(self.numbers))
+        return self.known[condition]
 
 
 _walk: ContextVar[_Walk | None] = ContextVar("walk", default=None)

@@ -1,0 +1,149 @@
+"""The figures of a model as formulas: `params.total = V·d + …`.
+
+The analysis runs on the model with symbols for its sizes. Where it compares two of them it goes the way that the
+model's own numbers go, and the comparison is said: the formulas hold wherever it comes out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+import sympy
+from msgspec import Struct
+from msgspec.structs import replace
+
+from archc.analysis.cache import cache_sums, layer_caches, stored_of
+from archc.analysis.dtypes import BITS, stored_bytes
+from archc.analysis.flops import forward_flops
+from archc.analysis.params import block_shares, count_params
+from archc.architecture.build import build_ends, build_layer
+from archc.formulas.sketch import DEPTH, Sketch, sketch_of
+from archc.formulas.spec import NUMBERS, plain, stated, unknown_header, unknown_part
+from archc.formulas.unknown import Unknown, along, unknown
+from archc.spec.language import LayerFields
+from archc.spec.load import LoadedSpec
+
+LETTERS: Final[Mapping[str, tuple[str, str]]] = {
+    "vocab_size": ("V", "vocab_size"),
+    "hidden_size": ("d", "hidden_size"),
+    "layers": ("L", "layers"),
+    "heads": ("h", "attention.heads"),
+    "kv_heads": ("g", "attention.kv_heads"),
+    "head_dim": ("a", "attention.head_dim"),
+    "width": ("f", "ffn.width"),
+    "experts": ("E", "ffn.experts"),
+    "top_k": ("k", "ffn.top_k"),
+    "context": ("C", "context"),
+    "batch": ("B", "batch"),
+}
+"""The letter for a number, and the field that says it."""
+
+
+class Symbol(Struct, frozen=True):
+    """A letter of the formulas."""
+
+    letter: str
+    field: str
+    """The field of the spec, or `layers of KIND`."""
+    value: int
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        """The letter as it stands in expressions."""
+        return _symbol(self.letter)
+
+
+class Formulas(Struct, frozen=True):
+    """Figures by their keys in the report, over letters."""
+
+    symbols: tuple[Symbol, ...]
+    figures: Mapping[str, sympy.Expr]
+    conditions: tuple[sympy.Basic, ...]
+    """Under which they hold."""
+
+
+def report_formulas(loaded: LoadedSpec, *, batch: int, dtype: str, kv_dtype: str, state_dtype: str) -> Formulas:
+    """The formulas of a spec, for weights and caches in some types."""
+    base = stated(loaded)
+    numbers = _numbers(base) | {"batch": batch}
+    kinds = list(base.spec.kinds)
+    counted = {kind: "layers" if len(kinds) == 1 else f"layers of {kind}" for kind in kinds}
+    numbers |= {name: base.spec.pattern.count(kind) for kind, name in counted.items()}
+    bits = (BITS[dtype], BITS[kv_dtype], BITS[state_dtype])
+    figures, conditions = along(numbers, lambda: dict(_figures(_sketch(base, counted), *bits)))
+    letters = _letters(numbers)
+    renamed = {name: _symbol(letter) for name, letter in letters.items()}
+    table = {_symbol(name): symbol for name, symbol in renamed.items()}
+    shown = {key: _of(figure).xreplace(table) for key, figure in figures.items()}
+    held = tuple(condition.xreplace(table) for condition in conditions)
+    met = set().union(*(expression.free_symbols for expression in (*shown.values(), *held)))
+    symbols = (
+        Symbol(letters[name], LETTERS[name][1] if name in LETTERS else name, value) for name, value in numbers.items()
+    )
+    return Formulas(
+        tuple(s for s in symbols if sympy.Symbol(s.letter, integer=True, positive=True) in met), shown, held
+    )
+
+
+def _figures(sketch: Sketch, bits: int, cache_bits: int, state_bits: int) -> Iterator[tuple[str, Any]]:
+    """The figures by their keys."""
+    params = count_params(sketch)
+    caches = cache_sums([(layer_caches(layer), count) for layer, count in sketch.distinct], context=sketch.context)
+    batch = cast(int, unknown("batch"))
+    sections: dict[str, Mapping[str, Any]] = {
+        "params": params,
+        "block": block_shares(sketch),
+        "kv_cache": stored_of(caches, batch=batch, bits=cache_bits, state_bits=state_bits),
+        "weights": {"bytes": stored_bytes(params["total"], bits)},
+        "flops": forward_flops(sketch, context=sketch.context),
+    }
+    for section, found in sections.items():
+        for key, value in found.items():
+            if not isinstance(value, list) and f"{section}.{key}" != "flops.context":
+                yield f"{section}.{key}", value
+
+
+def _sketch(base: LoadedSpec, counted: Mapping[str, str]) -> Sketch:
+    header = replace(unknown_header(base.spec.header), vocab_size=unknown("vocab_size"))
+    kinds = {
+        kind: LayerFields(
+            tuple(
+                replace(branch, parts={name: unknown_part(base, kind, index, name) for name in branch.parts})
+                for index, branch in enumerate(fields.branches)
+            )
+        )
+        for kind, fields in base.spec.kinds.items()
+    }
+    layers = tuple(build_layer(kind, fields, header, DEPTH) for kind, fields in kinds.items())
+    ends = build_ends(header, kinds.values(), layers, DEPTH)
+    counts = {kind: cast(int, unknown(name)) for kind, name in counted.items()}
+    return sketch_of(replace(ends, layers=layers), counts)
+
+
+def _numbers(base: LoadedSpec) -> dict[str, int]:
+    """The numbers of a spec that formulas have letters for."""
+    root = plain(base)
+    found = {"vocab_size": base.spec.header.vocab_size, "layers": len(base.spec.pattern)}
+    for name, path in NUMBERS.items():
+        section = root.get(path[0])
+        value = section.get(path[1]) if len(path) > 1 and isinstance(section, Mapping) else section
+        if isinstance(value, int):
+            found[name] = value
+    return {name: found[name] for name in LETTERS if name in found}
+
+
+def _letters(numbers: Mapping[str, int]) -> dict[str, str]:
+    """A letter for every number; layers of several kinds are told apart by an index."""
+    kinds = [name for name in numbers if name not in LETTERS]
+    return {name: LETTERS[name][0] for name in numbers if name in LETTERS} | {
+        name: f"L{index}" for index, name in enumerate(kinds, 1)
+    }
+
+
+def _symbol(name: str) -> sympy.Symbol:
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def _of(figure: Any) -> sympy.Expr:
+    return figure.expression if isinstance(figure, Unknown) else sympy.nsimplify(figure)
