@@ -22,8 +22,11 @@ from archc.architecture.build import build_ends, build_layer
 from archc.architecture.model import SHARED, Branch, Layer
 from archc.formulas.sketch import DEPTH, Sketch, sketch_of
 from archc.formulas.unknown import Leaf, Tree, Unknown, Written, follow, numbers_met, unknown, written
-from archc.parts.base import Fields, Finding, Part, Tensor
+from archc.parts.base import Fields, Finding, Heads, MixerPart, Part, Tensor
 from archc.parts.caches import Cache
+from archc.parts.ends import EmbeddingFields
+from archc.parts.norm import NormFields
+from archc.parts.position import Rope
 from archc.parts.residual import Residual
 from archc.spec.checks import check_branch
 from archc.spec.language import Header, LayerFields
@@ -73,17 +76,28 @@ class _Nothing(Part, frozen=True):
         return 0
 
 
+class _Answers(MixerPart, frozen=True):
+    """What a mixer answers to advice, by which mixers that differ in other things are one."""
+
+    shape: Heads | None
+    rope: Rope | None
+    window: int | None
+    chunk: int | None
+    bounded_logits: bool
+    idle_biases: tuple[str, ...]
+
+
 def part_piece(header: Header, layer: LayerFields, index: int, name: str, trained: int | None) -> Piece:
     """The part `name` of a branch of a kind of layer."""
     fields, built = layer.branches[index], _built(header, layer)
     branch = built.branches[index]
     slot, part = branch.parts[list(fields.parts).index(name)]
-    sketch, lone = _sketch(header, trained), replace(branch, parts=((slot, part),))
+    lone = replace(branch, parts=((slot, _asked(part)),), pre_norm=None, post_norm=None, streams=None)
     sections = {"position": fields.position, name: fields.parts[name]}
     return Piece(
         *_layer_sums(replace(built, branches=(_bare(branch, slot, part),), shared_norm=None, streams=None)),
         checks=(_checks(header, sections),),
-        advice=tuple(_advice(rule, sketch, lone) for rule in BRANCH_RULES),
+        advice=tuple(_advice(rule, _sketch(trained), lone) for rule in BRANCH_RULES),
     )
 
 
@@ -123,16 +137,37 @@ def limits(header: Header, kinds: Mapping[str, LayerFields]) -> tuple[Any, Any]:
 def _ends(header: Header, kinds: Mapping[str, LayerFields]) -> Sketch:
     layers = [build_layer(kind, fields, header, DEPTH) for kind, fields in kinds.items()]
     built = build_ends(header, kinds.values(), layers, DEPTH)
-    return sketch_of(built, {})
+    return sketch_of(built)
 
 
-def _sketch(header: Header, trained: int | None) -> Sketch:
-    """A model of which a rule about branches knows sizes alone."""
-    return replace(_ends(header, {}), name="", family=None, source=None, claims=(), trained_context=trained)
+@cache
+def _sketch(trained: int | None) -> Sketch:
+    """A model of which advice on branches knows sizes alone."""
+    header = Header(
+        archc=1,
+        name="sketch",
+        vocab_size=1,
+        hidden_size=cast(int, unknown("hidden_size")),
+        context=CONTEXT,
+        trained_context=trained,
+        dtype="float32",
+        embedding=EmbeddingFields(tied=True),
+        norm=NormFields(kind="rmsnorm", eps=1.0),
+        layers=1,
+    )
+    return _ends(header, {})
 
 
 def _built(header: Header, layer: LayerFields) -> Layer:
     return build_layer("layer", layer, header, DEPTH)
+
+
+def _asked(part: Part) -> Part:
+    """As far as advice looks at it: at positions only by their scaling, and at mixers alone."""
+    if not isinstance(part, MixerPart):
+        return _Nothing()
+    answers = {name: getattr(part, name) for name in _Answers.__struct_fields__}
+    return _Answers(**answers | {"rope": part.rope and replace(part.rope, base=1e4, rotary_dim=2, head_dim=2)})
 
 
 def _bare(branch: Branch, slot: str, part: Part) -> Branch:

@@ -117,8 +117,7 @@ def _sketch(base: LoadedSpec, counted: Mapping[str, str]) -> Sketch:
     }
     layers = tuple(build_layer(kind, fields, header, DEPTH) for kind, fields in kinds.items())
     ends = build_ends(header, kinds.values(), layers, DEPTH)
-    counts = {kind: cast(int, unknown(name)) for kind, name in counted.items()}
-    return sketch_of(replace(ends, layers=layers), counts)
+    return sketch_of(replace(ends, layers=layers), (cast(int, unknown(counted[kind])) for kind in kinds))
 
 
 def _numbers(base: LoadedSpec) -> dict[str, int]:

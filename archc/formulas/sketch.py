@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final, cast
 
 from archc.architecture.model import Architecture, Layer
@@ -15,7 +15,8 @@ DEPTH: Final = cast(int, unknown("layers"))
 class Sketch(Architecture, frozen=True, kw_only=True):
     """A model with a layer of every kind, and a number that stands for how many there are of it."""
 
-    counts: Mapping[str, int]
+    counts: tuple[int, ...]
+    """How many layers there are of every one of `layers`."""
 
     @property
     def depth(self) -> int:
@@ -24,10 +25,10 @@ class Sketch(Architecture, frozen=True, kw_only=True):
     @property
     def distinct(self) -> list[tuple[Layer, int]]:
         """Every kind of layer, and how many there are of it."""
-        return [(layer, self.counts[layer.kind]) for layer in self.layers]
+        return list(zip(self.layers, self.counts, strict=True))
 
 
-def sketch_of(architecture: Architecture, counts: Mapping[str, int]) -> Sketch:
-    """The same model with other numbers of layers; `architecture` has one of every kind."""
+def sketch_of(architecture: Architecture, counts: Iterable[int] = ()) -> Sketch:
+    """The same model with so many layers of every kind, of which `architecture` has one."""
     fields = {name: getattr(architecture, name) for name in architecture.__struct_fields__}
-    return Sketch(**fields, counts=counts)
+    return Sketch(**fields, counts=tuple(counts))
