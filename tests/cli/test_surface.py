@@ -34,6 +34,7 @@ SURFACE = {
         "--dtype",
         "--kv-dtype",
         "--state-dtype",
+        "--plot",
         "--json",
         "--force",
     ],
