@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,18 @@ def write_page(page: str, target: str, *, force: bool = False) -> None:
 
 def filled(template: str, document: Mapping[str, Any] | None = None, **said: object) -> str:
     """The page of a template; `document` is what `--json` would print, and is in the page."""
-    text = None if document is None else json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    lines = None if text is None else Markup(escape(text))  # keeps its line breaks
-    body = _environment().get_template(template).render(document=document, json=lines, **said)
-    return stamped_html(body)
+    shown = None if document is None else _json(document)
+    return stamped_html(_environment().get_template(template).render(document=document, json=shown, **said))
+
+
+def preformatted(lines: Iterable[str]) -> Markup:
+    """Lines as people can see them, which keep their breaks."""
+    return Markup("\n").join(escape(printable(line)) for line in lines)
+
+
+def _json(document: Mapping[str, Any]) -> Markup:
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return escape("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 @cache

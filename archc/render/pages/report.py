@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from markupsafe import Markup, escape
-
 from archc.analysis.curve import CacheCurve
 from archc.analysis.report import Report
 from archc.render.colours import PARTS
-from archc.render.pages.page import filled
+from archc.render.pages.page import filled, preformatted
 from archc.render.pages.scale import Scale
 from archc.render.report import GROUPS, report_lines
 
@@ -72,7 +70,7 @@ def report_page(report: Report, curve: CacheCurve, kinds: Sequence[str]) -> str:
         own=next((place for place in placed if place.context == curve.own.context), None),
         up=up,
         ticks=[(across(tick), tick) for tick in ticks],
-        text=Markup(escape("\n".join(line.plain for line in report_lines(report)))),
+        text=preformatted(line.plain for line in report_lines(report)),
     )
 
 

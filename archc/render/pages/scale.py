@@ -17,7 +17,8 @@ class Scale(NamedTuple):
     def over(cls, figures: Iterable[float | None], *always: float) -> Scale:
         """The shortest that has a place for all `figures` above zero that are numbers, and for those `always` there."""
         found = [figure for figure in (*figures, *always) if figure is not None and figure > 0]
-        return cls(math.floor(math.log10(min(found))), math.ceil(math.log10(max(found) * 1.01)))
+        low = math.floor(math.log10(min(found)))
+        return cls(low, max(low + 1, math.ceil(math.log10(max(found)))))
 
     def at(self, figure: float | None) -> float:
         """Where a figure lies, in percent: smaller ones at the low end; None, which is infinite, at the high end."""
