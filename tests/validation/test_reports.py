@@ -34,7 +34,16 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoi
 
 
 def validate(weights: Path, *more: str) -> Done:
-    files = ("--junit", "gate.xml", "--sarif", "gate.sarif", "--certificate", "certificate.json", "--json", "gate.json")
+    files: tuple[str, ...] = (
+        "--junit",
+        "gate.xml",
+        "--sarif",
+        "gate.sarif",
+        "--certificate",
+        "certificate.json",
+        "--json",
+        "gate.json",
+    )
     files += ("--html", "gate.html")
     return archc("validate", "spec.yaml", "--weights", str(weights), *files, *more)
 
