@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import struct
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import BinaryIO, NoReturn
 from archc.errors import IncompleteError, UsageError
 from archc.spec.diagnostics import quoted
 
+_PNG_END = struct.pack(">I4sI", 0, b"IEND", zlib.crc32(b"IEND"))
 _XML = '<?xml version="1.0" encoding="UTF-8"?>'
 _MAX_OLD_BYTES = 2**28
 
@@ -29,6 +32,28 @@ def stamped(origin: str, body: str) -> str:
 def stamped_xml(body: str) -> str:
     """As `stamped`, for the body of an XML document, in UTF-8: the hash is in a comment of its second line."""
     return f"{_XML}\n<!-- {_hash(body)} -->\n{body}"
+
+
+def stamped_html(body: str) -> str:
+    """As `stamped`, for what follows an HTML document's type: the hash is in a comment of its second line."""
+    return f"<!doctype html>\n<!-- {_hash(body)} -->\n{body}"
+
+
+def stamped_png(image: bytes) -> bytes:
+    """A PNG image with a hash of the rest in a text chunk, the last but one (https://www.w3.org/TR/png-3/#11textinfo)."""
+    rest = image.removesuffix(_PNG_END)
+    return rest + _png_mark(rest) + _PNG_END
+
+
+def _png_mark(rest: bytes) -> bytes:
+    text = b"tEXtarchc-sha256\0" + hashlib.sha256(rest).hexdigest().encode()
+    return struct.pack(">I", len(text) - len(b"tEXt")) + text + struct.pack(">I", zlib.crc32(text))
+
+
+def own_image(content: bytes) -> bool:
+    """Whether archc wrote this SVG or PNG image and nobody changed it since."""
+    rest = content[: -len(_png_mark(b"") + _PNG_END)]
+    return _unchanged(content) or content == rest + _png_mark(rest) + _PNG_END
 
 
 def write_stamped(text: str, path: Path, *, force: bool = False) -> None:

@@ -9,7 +9,7 @@ import pytest
 from archc.parts.kinds import KINDS, PARTS
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("numpy", "torch", "transformers")
+HEAVY = ("matplotlib", "numpy", "torch", "transformers")
 # What a valid spec's report as JSON has no use for: pydantic says what is wrong with others, rich draws tables.
 IDLE = ("archc.advice", "archc.codegen", "archc.files", "archc.importing.convert", "archc.render", "archc.validation")
 UNUSED = (*HEAVY, "pydantic", "jinja2", "rich", "dataclasses", "difflib", "hashlib", "tempfile", *IDLE)

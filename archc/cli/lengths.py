@@ -40,7 +40,7 @@ the reference's; that the reference gets worse past the trained length is shown,
 @click.option("--max", "longest", metavar="N", type=count, help="Positions to try: what you serve.")
 @click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
 @set_option
-@click.option("--plot", metavar="FILE", help="Write the curves as an SVG image.")
+@click.option("--plot", metavar="FILE", help="Draw the curves, as .svg or .png.")
 @json_option
 def command(
     target: str,
@@ -53,14 +53,13 @@ def command(
     """Measure; 0 if the port keeps to the reference, 1 if not. `inputs` are the options that `_run` has too."""
     from archc.architecture import compile_spec
     from archc.codegen import refuse_ungenerated
-    from archc.files import require_stamped
+    from archc.render.images import require_image
     from archc.render.lengths import lengths_document, print_lengths
     from archc.render.lengths_plot import write_plot
     from archc.validation.validator import find_validator
 
     require_json_target(json_target, force=force)
-    if plot is not None:
-        require_stamped(Path(plot), force=force)
+    require_image(plot, force=force)
     validator = find_validator(target)
     compiled = compile_spec(validator.spec, overrides)
     print_diagnostics(compiled.diagnostics)
@@ -68,7 +67,7 @@ def command(
         refuse_ungenerated(compiled.architecture)
     result = _run(validator, compiled, **inputs)
     if plot is not None:
-        write_plot(result, Path(plot), force=force)
+        write_plot(result, plot, force=force)
     if json_target is not None:
         emit_json(lengths_document(result), json_target, force=force)
     if json_target != "-":

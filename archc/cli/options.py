@@ -90,6 +90,13 @@ def json_option(function: AnyFunction) -> AnyFunction:
     )(function)
 
 
+def html_option(function: AnyFunction) -> AnyFunction:
+    """Add `--html FILE`, passed as `html`."""
+    return click.option("--html", metavar="FILE", help="Write a page with charts: one file that loads nothing.")(
+        function
+    )
+
+
 def force_option(function: AnyFunction) -> AnyFunction:
     """Add `--force`, passed as `force`."""
     return click.option(

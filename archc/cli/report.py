@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archc.cli.options import byte_size, count, dtype_options, json_option, set_option, spec_argument
+from archc.cli.options import byte_size, count, dtype_options, html_option, json_option, set_option, spec_argument
 from archc.cli.output import emit_json, print_diagnostics
 
 HELP = """Print how large a model is: parameters, KV cache, weights, FLOPs, and its rope table.
@@ -19,6 +19,7 @@ Examples:
   archc report llama3-8b --fits 80GiB
   archc report path/to/config.json --layers
   archc report llama3-8b --json | jq .kv_cache
+  archc report gemma3-27b --html sizes.html
 """
 
 
@@ -30,17 +31,32 @@ Examples:
 @set_option
 @click.option("--layers", is_flag=True, help="List every layer, and what the figures count.")
 @click.option("--fits", type=byte_size, metavar="BYTES", help="What fits into a memory, such as 80GiB or 24GB.")
+@html_option
 @json_option
-def command(spec: str, overrides: tuple[str, ...], json_target: str | None, force: bool, **sizes: Any) -> None:
+def command(
+    spec: str, overrides: tuple[str, ...], html: str | None, json_target: str | None, force: bool, **sizes: Any
+) -> None:
     """Print or write the report of one spec; `sizes` are the options that `build_report` has too."""
     from archc.analysis import build_report
     from archc.architecture import compile_spec
 
+    if html is not None:
+        from archc.render.pages.page import require_page
+
+        require_page(html, force=force)
     compiled = compile_spec(spec, overrides)
     print_diagnostics(compiled.diagnostics)
     report = build_report(compiled.architecture, **sizes)
     if compiled.notes:
         report["notes"] = list(compiled.notes)
+    if html is not None:
+        from archc.analysis.curve import cache_curves
+        from archc.render.pages.page import write_page
+        from archc.render.pages.report import report_page
+
+        (curve,) = cache_curves([(compiled.architecture, report)])
+        kinds = [layer.kind for layer in compiled.architecture.layers]
+        write_page(report_page(report, curve, kinds), html, force=force)
     if json_target is not None:
         emit_json(report, json_target, force=force)
         return

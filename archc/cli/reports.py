@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archc.cli.options import json_option
+from archc.cli.options import html_option, json_option
 from archc.cli.output import emit_json, emit_sarif, require_json_target
 from archc.errors import ArchcError
 
@@ -29,6 +29,7 @@ class Reports:
     junit: str | None
     sarif: str | None
     certificate: str | None
+    html: str | None
     force: bool
     strict: bool
 
@@ -45,6 +46,10 @@ class Reports:
             from archc.files import require_stamped
 
             require_stamped(Path(self.junit), force=self.force)
+        if self.html is not None:
+            from archc.render.pages.page import require_page
+
+            require_page(self.html, force=self.force)
         try:
             yield
         except ArchcError as error:
@@ -69,6 +74,10 @@ class Reports:
 
             weights, code = hash_checkpoint(folder), None if port is None else _hash_file(port)
             emit_json(certificate(document, weights, code, strict=self.strict), self.certificate, force=self.force)
+        if self.html is not None:
+            from archc.render.pages.validation import validation_page
+
+            self._write_page(validation_page(document, strict=self.strict))
 
     def _write_error(self, target: str, error: ArchcError) -> None:
         if self.junit is not None:
@@ -79,15 +88,24 @@ class Reports:
             from archc.render.sarif import error_sarif
 
             emit_sarif(error_sarif(target, error), self.sarif, force=self.force)
+        if self.html is not None:
+            from archc.render.pages.validation import stopped_page
+
+            self._write_page(stopped_page(target, error))
 
     def _write_junit(self, body: str) -> None:
         from archc.files import stamped_xml, write_stamped
 
         write_stamped(stamped_xml(body), Path(str(self.junit)), force=self.force)
 
+    def _write_page(self, page: str) -> None:
+        from archc.render.pages.page import write_page
+
+        write_page(page, str(self.html), force=self.force)
+
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--strict`, `--junit`, `--sarif`, `--certificate`, `--json` and `--force`, passed together as `reports`."""
+    """Add `--strict`, `--force` and an option for each kind of report, passed together as `reports`."""
 
     @functools.wraps(function)
     def bundled(
@@ -96,13 +114,14 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
         junit: str | None,
         sarif: str | None,
         certificate: str | None,
+        html: str | None,
         force: bool,
         strict: bool,
         **others: Any,
     ) -> Any:
-        return function(reports=Reports(json_target, junit, sarif, certificate, force, strict), **others)
+        return function(reports=Reports(json_target, junit, sarif, certificate, html, force, strict), **others)
 
-    command: Callable[..., Any] = json_option(bundled)
+    command: Callable[..., Any] = html_option(json_option(bundled))
     for option in (
         click.option("--certificate", metavar="FILE", help="Write a certificate: hashes, versions, figures."),
         click.option("--sarif", metavar="FILE", help="Write findings as SARIF, each at its line of the spec."),

@@ -40,6 +40,7 @@ Examples:
   archc validate smollm2-135m --port-command './port {weights} {probes} {out}'
   archc validate smollm2-135m --trace recorded.safetensors
   archc validate smollm2-135m --quick
+  archc validate smollm2-135m --html gate.html
   archc validate smollm2-135m --strict --junit gate.xml --sarif gate.sarif
   archc validate llama3.1-70b --weights checkpoint/ --stream
   torchrun --nproc-per-node 2 -m archc validate smollm2-135m

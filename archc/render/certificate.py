@@ -56,7 +56,7 @@ def certificate(
         "invariants": [
             {key: one[key] for key in ("name", "passed", "figure", "unit")} for one in document["invariants"]
         ],
-        "faults": document["faults"],
+        "faults": document["faults"] and {key: one for key, one in document["faults"].items() if key != "seen"},
         "fields": document["fields"],
     }
 

@@ -27,7 +27,7 @@ KINDS_SHOWN = 8
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 # Group of the report → what a reader calls it.
-_GROUPS = (
+GROUPS = (
     ("embedding", "embedding"),
     ("position", "position table"),
     ("attention", "attention"),
@@ -103,7 +103,7 @@ def _params(report: Report, plain: bool) -> Iterator[Text]:
     params = report["params"]
     total = params["total"]
     yield _line("Parameters", short_count(total), exact(total), head=True)
-    for key, name in _GROUPS:
+    for key, name in GROUPS:
         count: int = params[key]  # type: ignore[literal-required]
         if not count:
             continue

@@ -31,6 +31,7 @@ def sensitivity_document(found: Sensitivity, name: str) -> dict[str, object]:
         "faults": [
             {
                 "fault": row.mutant.fault.id,
+                "name": row.mutant.name,
                 "field": row.mutant.fault.field,
                 "kind": row.mutant.fault.kind,
                 "declared": row.mutant.slip.declared,

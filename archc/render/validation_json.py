@@ -9,13 +9,15 @@ from archc.render.units import finite
 from archc.render.validation import dtype_name, reason, unseen
 
 if TYPE_CHECKING:
-    from archc.validation.adequacy import Adequacy
+    from archc.validation.adequacy import Adequacy, Spared, Trial
     from archc.validation.blockwise import Blockwise
     from archc.validation.declared import ConfigDifference
     from archc.validation.diagnosis import Diagnosis
     from archc.validation.gate import GateResult
     from archc.validation.parity import ProbeResult
     from archc.validation.streaming.walk import Streamed
+
+_MOST_POSITIONS = 64
 
 
 def gate_document(result: GateResult) -> dict[str, object]:
@@ -153,7 +155,15 @@ def _probe_document(probe: ProbeResult) -> dict[str, object]:
         "passed": probe.passed,
         "flips": len(probe.flips),
         "shifted": probe.shifted,
+        "by_position": _positions_document(probe.by_position),
     }
+
+
+def _positions_document(by_position: tuple[float, ...]) -> dict[str, object]:
+    """The largest figure of every `width` positions: few enough to read, and to draw."""
+    width = max(1, -(-len(by_position) // _MOST_POSITIONS))
+    starts = range(0, len(by_position), width)
+    return {"width": width, "times_floor": [finite(max(by_position[at : at + width])) for at in starts]}
 
 
 def _faults_document(found: Adequacy) -> dict[str, object]:
@@ -172,6 +182,27 @@ def _faults_document(found: Adequacy) -> dict[str, object]:
             for one in found.survived
         ],
         "score": found.score,
+        "seen": [_seen_document(one) for one in found.killed] + [_refused_document(one) for one in found.loud],
+    }
+
+
+def _seen_document(one: Trial) -> dict[str, object]:
+    return {
+        "fault": one.mutant.name,
+        "field": one.mutant.fault.field,
+        "probe": one.probe,
+        "times_floor": finite(one.times_floor),
+        "loud": False,
+    }
+
+
+def _refused_document(one: Spared) -> dict[str, object]:
+    return {
+        "fault": one.mutant.name,
+        "field": one.mutant.fault.field,
+        "probe": None,
+        "times_floor": None,
+        "loud": True,
     }
 
 

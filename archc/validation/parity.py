@@ -103,6 +103,8 @@ class ProbeResult:
 
     `times_floor` is that of what remains.
     """
+    by_position: tuple[float, ...] = ()
+    """The largest deviation of any row at every position, in floors of max_abs; empty for logits of another shape."""
 
     @property
     def passed(self) -> bool:
@@ -266,7 +268,9 @@ def judge(reference: Reference, baseline: Baseline, logits: Tensor) -> ProbeResu
     times, shifted = _times(baseline, logits, now)
     tied = baseline.noise.tied(now.choices, probe.input_ids)
     found = deviation(logits, now.logits, probe.real)
-    return ProbeResult(probe, baseline.floor, found, times, flips, now.choices, tied, shifted)
+    positions = _by_position(_centred(logits, now.logits) if shifted else logits, now.logits, probe.real)
+    relative = tuple(apart / baseline.floor.max_abs for apart in positions)
+    return ProbeResult(probe, baseline.floor, found, times, flips, now.choices, tied, shifted, relative)
 
 
 def times_floor(reference: Reference, baseline: Baseline, logits: Tensor) -> float:
@@ -296,11 +300,27 @@ def _times(baseline: Baseline, logits: Tensor, now: Run) -> tuple[float, bool]:
     real, floor = baseline.probe.real, baseline.floor
     times = floor.times(distance(logits, now.logits, real))
     if times > BOUND and logits.shape == now.logits.shape:
-        centred = logits - (logits - now.logits).mean(-1, keepdim=True)
-        remaining = floor.times(distance(centred, now.logits, real))
+        remaining = floor.times(distance(_centred(logits, now.logits), now.logits, real))
         if remaining <= BOUND:
             return remaining, True
     return times, False
+
+
+def _centred(logits: Tensor, reference: Tensor) -> Tensor:
+    """Logits without the one number by which all of a position are off."""
+    return logits - (logits - reference).mean(-1, keepdim=True)
+
+
+def _by_position(logits: Tensor, reference: Tensor, judged: Tensor) -> list[float]:
+    """The largest difference at every position in a row that is `judged` there [batch, tokens]; infinite for NaN."""
+    if logits.shape != reference.shape:
+        return []
+    found: list[float] = []
+    for start in range(0, judged.shape[1], _ROWS_AT_ONCE):
+        here = slice(start, start + _ROWS_AT_ONCE)
+        apart = (logits[:, here].float() - reference[:, here].float()).abs().amax(-1)
+        found += [_or_infinite(one) for one in torch.where(judged[:, here], apart, 0).amax(0)]
+    return found
 
 
 def _explained(

@@ -12,9 +12,15 @@ _PASSING: dict[str, Any] = {
     "verdict_strictly": "every probe holds, but 1 mistake would go unseen and 1 thing not seen (--strict)",
     "level": "full",
     "bound": 8.0,
-    "reference": {"kind": "transformers", "version": "transformers 5.24.0", "dtype": "float32"},
+    "reference": {
+        "kind": "transformers",
+        "version": "transformers 5.24.0",
+        "dtype": "float32",
+        "dequantised": None,
+    },
     "port": {"kind": "python", "name": "/home/someone/port.py:load"},
     "spec": {"name": "tiny", "sha256": "ab" * 32},
+    "platform": {"python": "3.11.7", "machine": "x86_64"},
     "probes": [
         {
             "name": name,
@@ -25,6 +31,7 @@ _PASSING: dict[str, Any] = {
             "times_floor": 0.85,
             "passed": True,
             "flips": 0,
+            "by_position": {"width": 4, "times_floor": [0.25, 0.75]},
         }
         for name, tokens in (("8 tokens", 8), ("64 tokens", 64))
     ],
@@ -44,6 +51,22 @@ _PASSING: dict[str, Any] = {
             {"fault": "position.base = 10000", "field": "position.base", "probe": "64 tokens", "times_floor": 2.5}
         ],
         "score": 10 / 11,
+        "seen": [
+            {
+                "fault": "position.pairing = interleaved",
+                "field": "position.pairing",
+                "probe": "8 tokens",
+                "times_floor": 61.5,
+                "loud": False,
+            },
+            {
+                "fault": "attention.heads = 4",
+                "field": "attention.heads",
+                "probe": None,
+                "times_floor": None,
+                "loud": True,
+            },
+        ],
     },
     "diagnosis": [],
     "diagnosis_note": None,
@@ -54,6 +77,8 @@ _PASSING: dict[str, Any] = {
         {"name": "cache size", "passed": True, "figure": 0.0, "unit": "cached numbers", "detail": "6 declared"},
     ],
     "manifest": {"missing": [], "unexpected": [], "wrong_shape": [], "unread": ["lm_head.weight"]},
+    "text": None,
+    "stream": None,
     "seconds": {"load": 2.5, "reference": 1.25, "port": 0.25, "total": 4.0},
     "peak_memory_bytes": 446111744,
 }
@@ -111,6 +136,7 @@ def failing() -> dict[str, Any]:
         "deviation": {"max_abs": None, "rms": None, "kl": None, "top1": 0.5},
         "times_floor": None,
         "passed": False,
+        "by_position": {"width": 4, "times_floor": [7.5, None]},
     }
     document["invariants"][1] |= {"passed": False, "figure": 192.0, "detail": "1,344 declared, 1,152 in the reference"}
     document["static"] = [
@@ -151,7 +177,7 @@ def unloadable() -> dict[str, Any]:
         "passed": False,
         "verdict": "the checkpoint does not hold what the spec declares; nothing was run",
         "verdict_strictly": "the checkpoint does not hold what the spec declares; nothing was run",
-        "reference": {"kind": "transformers", "version": None, "dtype": "float32"},
+        "reference": {"kind": "transformers", "version": None, "dtype": "float32", "dequantised": None},
         "port": {"kind": None, "name": None},
         "probes": [],
         "invariants": [],
@@ -167,3 +193,39 @@ def unloadable() -> dict[str, Any]:
         "seconds": {"total": 0.1},
     }
     return document
+
+
+def sensitivity() -> dict[str, Any]:
+    """Sensitivity JSON: a costly mistake, one that lowers the loss, one that hides, one that raises, and no mistake."""
+    figures = ("loss", "loss_change", "kl", "top1", "max_abs", "times_floor")
+    rows = [
+        ("norm.eps", "1e-05", "1e-06", "killed", None, (1.594, -1.5e-05, 7e-08, 1.0, 0.005, 108.5)),
+        ("attention.grouping", "interleaved", "tiled", "killed", None, (3.583, 1.2479, 2.35, 0.3, 12.0, 400596.0)),
+        ("norm.weight.final", "plain", "none", "killed", None, (1.54, -0.0339, 0.047, 0.96, 9.0, 276828.0)),
+        ("attention.head_dim", "24", "16", "loud", "q.weight is stored as [144, 96]", (None,) * 6),
+    ]
+    return {
+        "spec": "tiny",
+        "reference": {"kind": "transformers", "version": "transformers 5.24.0", "dtype": "float32"},
+        "text": {"name": "ferry.txt", "sha256": "29" * 32, "tokens": 256},
+        "loss": 1.5939,
+        "faults": [
+            {
+                "fault": fault,
+                "name": f"{fault} = {behaves_as}",
+                "field": fault,
+                "kind": "architecture",
+                "declared": declared,
+                "behaves_as": behaves_as,
+                "silent": gate != "loud",
+                "gate": gate,
+                "probe": None if gate == "loud" else "8 tokens",
+                "why": why,
+                **dict(zip(figures, cost, strict=True)),
+            }
+            for fault, declared, behaves_as, gate, why, cost in rows
+        ],
+        "controls": [
+            {"change": "all positions + 500", **dict(zip(figures, (1.594, 0.0, 0.0, 1.0, 0.0001, 2.95), strict=True))}
+        ],
+    }

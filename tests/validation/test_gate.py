@@ -138,5 +138,8 @@ def test_json_has_the_contract_s_keys_and_no_infinities(checkpoint: Checkpoint) 
         "passed",
         "flips",
         "shifted",
+        "by_position",
     }
     assert math.isfinite(probe["floor"]["max_abs"])
+    worst = max(probe["by_position"]["times_floor"])
+    assert worst == pytest.approx(probe["deviation"]["max_abs"] / probe["floor"]["max_abs"])

@@ -8,7 +8,6 @@ import lzma
 import math
 import shutil
 import textwrap
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +23,14 @@ from archc.architecture import compile_spec, compile_text
 from archc.checkpoints.cache import checkpoint_folder
 from archc.errors import IncompleteError, UsageError
 from archc.render.lengths import lengths_document, print_lengths
-from archc.render.lengths_plot import plot
+from archc.render.lengths_plot import write_plot
 from archc.validation import lengths, losses
 from archc.validation.lengths import LengthsResult, run_lengths
 from archc.validation.marks import edges_of, marks_of
 from archc.validation.python_port import open_python_port
 from archc.validation.reference import Reference
 from archc.validation.text import Tokens, read_text
+from tests.drawings import Drawing, path_of
 from tests.tiny import BY_NAME
 
 Checkpoint = Callable[[str], Path]
@@ -190,7 +190,7 @@ def test_logits_that_are_none_are_a_finding(
     document = json.loads(json.dumps(lengths_document(result), allow_nan=False))
     assert document["buckets"][-1]["loss"]["port"] is None
     assert math.isfinite(document["buckets"][-1]["loss"]["reference"])
-    ET.fromstring(plot(result))
+    write_plot(result, str(tmp_path / "image.svg"))
     print_lengths(result)
 
 
@@ -353,18 +353,22 @@ def test_the_table_says_where_and_why(
     )
 
 
-def test_the_plot_needs_nothing_else_and_escapes_names(folder: Callable[[str], Path], novel: Path) -> None:
+def test_the_plot_needs_nothing_else_and_escapes_names(
+    folder: Callable[[str], Path], novel: Path, tmp_path: Path
+) -> None:
     result = measure("mistral-window", folder("mistral-window"), novel, longest=64)
     result.text = replace(result.text, name='<script>"&\x1b')
-    image = plot(result)
-    root = ET.fromstring(image)
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "<script" not in image
-    assert "href" not in image
-    lines = root.findall("{http://www.w3.org/2000/svg}polyline")
-    assert [len(line.attrib["points"].split()) for line in lines] == [len(result.buckets)] * 2
-    text = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert "window of 7 is full" in text
+    write_plot(result, str(tmp_path / "image.svg"))
+    drawing = Drawing.read(tmp_path / "image.svg")
+    assert drawing.outside() == []
+    lines = {line.attrib["id"]: line.attrib["data-points"].split() for line in drawing.marks("curve")}
+    document = lengths_document(result)["buckets"]
+    assert isinstance(document, list)
+    for side in ("reference", "port"):
+        drawn = [float(point.split(",")[1]) for point in lines[f"curve-{side}"]]
+        assert drawn == pytest.approx([bucket["loss"][side] for bucket in document], rel=1e-5)
+    assert {len(path_of(line)) for line in drawing.marks("curve")} == {len(document)}
+    assert "window of 7 is full" in drawing.words()
 
 
 @pytest.mark.slow

@@ -74,6 +74,33 @@ def test_another_shape_never_passes() -> None:
     assert not judge(NOBODY, baseline, torch.zeros(1, 2, 3)).passed
 
 
+def by_position(logits: torch.Tensor, reference: torch.Tensor, probe: Probe = PROBE) -> tuple[float, ...]:
+    return judge(NOBODY, Baseline(probe, reference, Floor(0.5, 0.5)), logits).by_position
+
+
+def test_deviations_by_position_by_hand() -> None:
+    """In floors of 0.5: the largest of any row at a position, where it is no padding."""
+    rows = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    mask = torch.tensor([[0, 1, 1], [1, 1, 1]])
+    ours = torch.zeros(2, 3, 2)
+    ours[0, 0, 0], ours[0, 1, 1], ours[1, 1, 0], ours[1, 2, 0] = 100.0, -2.0, 1.0, 4.0
+    probe = Probe("p", "a test", rows, attention_mask=mask)
+    assert by_position(ours, torch.zeros(2, 3, 2), probe) == (0.0, 4.0, 8.0)
+
+
+def test_deviations_by_position_are_finite_or_infinite_or_none() -> None:
+    reference = torch.zeros(1, 2, 2)
+    ours = reference.clone()
+    ours[0, 1, 0] = math.nan
+    assert by_position(ours, reference) == (0.0, math.inf)
+    assert by_position(torch.zeros(1, 2, 3), reference) == ()
+
+
+def test_what_leaves_probabilities_as_they_are_is_no_deviation_at_a_position() -> None:
+    reference = torch.zeros(1, 2, 2)
+    assert by_position(reference + 100, reference) == (0.0, 0.0)
+
+
 def test_times_takes_the_worse_of_both_norms() -> None:
     floor = Floor(max_abs=1e-4, rms=1e-5)
     assert floor.times(Deviation(2e-4, 9e-5, 0, 1)) == pytest.approx(9)

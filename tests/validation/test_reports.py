@@ -12,10 +12,11 @@ import pytest
 
 from archc.faults import catalogue
 from tests.cli.runner import Done, archc
+from tests.pages import Page
 from tests.tiny import BY_NAME
 
 Checkpoint = Callable[[str], Path]
-REPORTS = ("gate.xml", "gate.sarif", "certificate.json", "gate.json")
+REPORTS = ("gate.xml", "gate.sarif", "certificate.json", "gate.json", "gate.html")
 
 
 FEW = catalogue.CATALOGUE[:2]
@@ -33,8 +34,27 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoi
 
 
 def validate(weights: Path, *more: str) -> Done:
-    files = ("--junit", "gate.xml", "--sarif", "gate.sarif", "--certificate", "certificate.json", "--json", "gate.json")
+    files: tuple[str, ...] = (
+        "--junit",
+        "gate.xml",
+        "--sarif",
+        "gate.sarif",
+        "--certificate",
+        "certificate.json",
+        "--json",
+        "gate.json",
+    )
+    files += ("--html", "gate.html")
     return archc("validate", "spec.yaml", "--weights", str(weights), *files, *more)
+
+
+def page_of_the_run() -> Page:
+    """The page, after a look at whether it holds what the JSON file does."""
+    page = Page.read(Path("gate.html"))
+    document = json.loads(Path("gate.json").read_text())
+    del document["generated"]
+    assert page.document() == document
+    return page
 
 
 def outcomes() -> tuple[int, list[str], str, bool]:
@@ -56,8 +76,15 @@ def test_reports_of_a_port_that_holds_and_then_of_one_that_does_not(target: Path
     content = (target / "model.safetensors").read_bytes()
     assert files["model.safetensors"]["sha256"] == hashlib.sha256(content).hexdigest()
 
+    page = page_of_the_run()
+    assert page.all("p", class_="verdict pass")
+    assert page.all("circle", data_mistake="")
+
     done = validate(target, "--set", "position.pairing=interleaved")
     assert (done.code, done.err) == (1, "")
+    page = page_of_the_run()
+    assert page.all("p", class_="verdict fail")
+    assert [one.words for one in page.all("text", class_="words")] == ["first: layers.0.mixer.q"]
     failures, rules, title, passed = outcomes()
     assert failures >= 7
     assert "config" in rules
@@ -103,6 +130,9 @@ def test_a_run_without_a_verdict_leaves_no_report_of_an_earlier_one(target: Path
     assert (suite.attrib["errors"], suite.attrib["failures"]) == ("1", "0")
     (run,) = json.loads(Path("gate.sarif").read_text())["runs"]
     assert run["invocations"][0]["executionSuccessful"] is False
+    page = Page.read(Path("gate.html"))
+    assert [one.words for one in page.all("h1")] == ["spec.yaml: no verdict"]
+    assert page.outside() == []
     assert json.loads(Path("certificate.json").read_text())["passed"], "it says what it was made of, and stays"
 
 
@@ -138,3 +168,17 @@ def test_strict_fails_a_run_that_did_not_see_everything(target: Path, monkeypatc
     assert failures > 0
     assert "survived" in rules
     assert (title, passed) == ("Record of a failed validation; it certifies nothing", True)
+
+
+def test_a_port_s_name_is_words_in_the_page(target: Path) -> None:
+    folder = Path("<script>alert(1)<") / "script>"
+    folder.mkdir(parents=True)
+    (folder / "port.py").write_text(
+        "import transformers\n\n"
+        "def load(weights, dtype):\n"
+        "    return transformers.AutoModelForCausalLM.from_pretrained(weights, dtype=dtype).eval()\n"
+    )
+    assert validate(target, "--port", f"{folder}/port.py:load").code == 0
+    page = page_of_the_run()
+    assert page.outside() == []
+    assert "<script>alert(1)</script>/port.py:load" in page.all("p", class_="muted")[0].words
