@@ -35,9 +35,18 @@ LETTERS: Final[Mapping[str, tuple[str, str]]] = {
     "experts": ("E", "ffn.experts"),
     "top_k": ("k", "ffn.top_k"),
     "context": ("C", "context"),
-    "batch": ("B", "batch"),
+    "tokens": ("T", "--context"),
+    "batch": ("B", "--batch"),
 }
 """The letter for a number, and the field that says it."""
+
+
+_ORDERED: Final = (
+    sympy.StrictLessThan,
+    sympy.LessThan,
+    sympy.StrictGreaterThan,
+    sympy.GreaterThan,
+)
 
 
 class Symbol(Struct, frozen=True):
@@ -63,20 +72,33 @@ class Formulas(Struct, frozen=True):
     """Under which they hold."""
 
 
-def report_formulas(loaded: LoadedSpec, *, batch: int, dtype: str, kv_dtype: str, state_dtype: str) -> Formulas:
-    """The formulas of a spec, for weights and caches in some types."""
+def report_formulas(
+    loaded: LoadedSpec,
+    *,
+    batch: int,
+    dtype: str,
+    kv_dtype: str,
+    state_dtype: str,
+    context: int | None = None,
+) -> Formulas:
+    """The formulas of a spec, for weights and caches in some types.
+
+    The cache holds `batch` sequences of `context` tokens, by default as many as the spec says.
+    """
     base = stated(loaded)
     numbers = _numbers(base) | {"batch": batch}
+    if context is not None and context != base.spec.header.context:
+        numbers |= {"tokens": context}
     kinds = list(base.spec.kinds)
     counted = {kind: "layers" if len(kinds) == 1 else f"layers of {kind}" for kind in kinds}
     numbers |= {name: base.spec.pattern.count(kind) for kind, name in counted.items()}
     bits = (BITS[dtype], BITS[kv_dtype], BITS[state_dtype])
-    figures, conditions = along(numbers, lambda: dict(_figures(_sketch(base, counted), *bits)))
+    figures, conditions = along(numbers, lambda: dict(_figures(_sketch(base, counted), "tokens" in numbers, bits)))
     letters = _letters(numbers)
     renamed = {name: _symbol(letter) for name, letter in letters.items()}
     table = {_symbol(name): symbol for name, symbol in renamed.items()}
     shown = {key: _of(figure).xreplace(table) for key, figure in figures.items()}
-    held = tuple(condition.xreplace(table) for condition in conditions)
+    held = _sharpest([condition.xreplace(table) for condition in conditions])
     met = set().union(*(expression.free_symbols for expression in (*shown.values(), *held)))
     symbols = (
         Symbol(letters[name], LETTERS[name][1] if name in LETTERS else name, value) for name, value in numbers.items()
@@ -86,17 +108,34 @@ def report_formulas(loaded: LoadedSpec, *, batch: int, dtype: str, kv_dtype: str
     )
 
 
-def _figures(sketch: Sketch, bits: int, cache_bits: int, state_bits: int) -> Iterator[tuple[str, Any]]:
-    """The figures by their keys."""
+def _sharpest(conditions: list[sympy.Basic]) -> tuple[sympy.Basic, ...]:
+    """Without the lower bounds of a letter that follow from a higher one."""
+    least: dict[sympy.Basic, tuple[int, sympy.Basic]] = {}
+    others = []
+    for condition in conditions:
+        bounded, bound = (condition.gts, condition.lts) if isinstance(condition, _ORDERED) else (None, None)
+        if not (isinstance(bounded, sympy.Symbol) and isinstance(bound, sympy.Integer)):
+            others.append(condition)
+            continue
+        lowest = int(bound) + (condition.rel_op in ("<", ">"))
+        if bounded not in least or lowest > least[bounded][0]:
+            least[bounded] = (lowest, condition)
+    return (*(condition for _, condition in least.values()), *others)
+
+
+def _figures(sketch: Sketch, other_context: bool, bits: tuple[int, int, int]) -> Iterator[tuple[str, Any]]:
+    """The figures by their keys, for a cache of the spec's context or another one."""
     params = count_params(sketch)
-    caches = cache_sums([(layer_caches(layer), count) for layer, count in sketch.distinct], context=sketch.context)
+    context = cast(int, unknown("tokens")) if other_context else sketch.context
+    caches = cache_sums([(layer_caches(layer), count) for layer, count in sketch.distinct], context=context)
+    weight_bits, cache_bits, state_bits = bits
     batch = cast(int, unknown("batch"))
     sections: dict[str, Mapping[str, Any]] = {
         "params": params,
         "block": block_shares(sketch),
         "kv_cache": stored_of(caches, batch=batch, bits=cache_bits, state_bits=state_bits),
-        "weights": {"bytes": stored_bytes(params["total"], bits)},
-        "flops": forward_flops(sketch, context=sketch.context),
+        "weights": {"bytes": stored_bytes(params["total"], weight_bits)},
+        "flops": forward_flops(sketch, context=context),
     }
     for section, found in sections.items():
         for key, value in found.items():

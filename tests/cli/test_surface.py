@@ -24,6 +24,7 @@ SURFACE = {
         "--set",
         "--layers",
         "--fits",
+        "--formula",
         "--html",
         "--json",
         "--force",

@@ -13,6 +13,7 @@ from archc.architecture.build import build
 from archc.formulas.report import Formulas, report_formulas
 from archc.formulas.text import formula
 from archc.spec.load import load, load_text, shipped_names
+from tests.cli.runner import archc
 
 TYPES: dict[str, Any] = {"dtype": "bfloat16", "kv_dtype": "int4", "state_dtype": "float32"}
 DENSE = """\
@@ -65,6 +66,29 @@ def test_conditions_say_where_they_end() -> None:
     assert all(condition.subs({context: 65}) for condition in found.conditions)
     assert not all(condition.subs({context: 60}) for condition in found.conditions)
     assert evaluated(found, C=60)["kv_cache.bytes_at_context"] != 60 * evaluated(found)["kv_cache.bytes_per_token"]
+
+
+def test_another_context_has_a_letter_of_its_own() -> None:
+    """GPT-2's table has a row for each of 1,024 positions, however many the cache holds."""
+    loaded = load("gpt2")
+    found = report_formulas(loaded, batch=2, context=100, **TYPES)
+    report: Any = build_report(build(loaded.spec), batch=2, context=100, **TYPES)
+    figures = evaluated(found)
+    assert figures["kv_cache.bytes_at_context"] == report["kv_cache"]["bytes_at_context"]
+    assert figures["params.position"] == 1024 * 768
+    assert figures["flops.forward_per_token"] == report["flops"]["forward_per_token"]
+
+
+def test_the_command() -> None:
+    printed = archc("report", "llama3-8b", "--formula").out
+    assert "params.total = L·d·(2·a·g + 2·a·h + 3·f + 2) + d·(2·V + 1)\n    = 8,030,261,248\n" in printed
+    document = archc("report", "gemma3-1b", "--formula", "--json").json
+    formulas = document["formulas"]
+    names = {letter: sympy.Symbol(letter, integer=True, positive=True) for letter in formulas["symbols"]}
+    numbers = {names[letter]: one["value"] for letter, one in formulas["symbols"].items()}
+    total = sympy.sympify(formulas["expressions"]["params.total"], locals=names)
+    assert total.subs(numbers) == document["params"]["total"]
+    assert formulas["hold_while"]
 
 
 def test_by_hand() -> None:
