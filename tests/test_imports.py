@@ -9,7 +9,7 @@ import pytest
 from archc.parts.kinds import KINDS, PARTS
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("matplotlib", "numpy", "torch", "transformers")
+HEAVY = ("matplotlib", "numpy", "sympy", "torch", "transformers")
 # What a valid spec's report as JSON has no use for: pydantic says what is wrong with others, rich draws tables.
 IDLE = ("archc.advice", "archc.codegen", "archc.files", "archc.importing.convert", "archc.render", "archc.validation")
 UNUSED = (*HEAVY, "pydantic", "jinja2", "rich", "dataclasses", "difflib", "hashlib", "tempfile", *IDLE)
@@ -64,6 +64,12 @@ def test_command_is_light(arguments: list[str], tmp_path: Path) -> None:
     heavy, done = run_watched(RUN_ARCHC, *(argument.format(tmp=tmp_path) for argument in arguments))
     assert done.returncode == 0, done.stderr
     assert heavy == []
+
+
+def test_formulas_load_sympy_and_nothing_heavier() -> None:
+    heavy, done = run_watched(RUN_ARCHC, "report", "gpt2", "--formula")
+    assert done.returncode == 0, done.stderr
+    assert heavy == ["sympy"]
 
 
 @pytest.mark.parametrize("ending", ["", "; sys.exit(0)", "; sys.exit(1)", "; 1 / 0"])
