@@ -1,0 +1,91 @@
+"""The explorer as one HTML file: everything in it, nothing loaded.
+
+Specs are untrusted, and so is every string that came out of one. Their data stands in a block that browsers do not
+run, with every `<` escaped; the page's policy lets nothing run but the one script that is hashed in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from importlib.resources import files
+
+SCRIPTS = (
+    "model.js",
+    "dom.js",
+    "units.js",
+    "state.js",
+    "figures.js",
+    "charts.js",
+    "controls.js",
+    "panels.js",
+    "drawing.js",
+    "turning.js",
+    "rope.js",
+    "spec.js",
+    "app.js",
+)
+_LIVE = "live.js"
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def page(data: Mapping[str, object], start: str, *, live: bool = False) -> str:
+    """The HTML of the explorer, behind the line that says what kind of document it is.
+
+    `data` is what `page_data` returns, `start` the name of the spec that is shown first. `live` adds the part that
+    asks the server whether a spec has changed.
+    """
+    style, script = _asset("style.css"), _script(live)
+    values = {
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": inert_json(data),
+        "START": html.escape(start),
+        "POLICY": _policy(style, script, live),
+    }
+    # In one pass, so that nothing in the data is taken for a place to fill.
+    return re.sub(r"@([A-Z]+)@", lambda place: values[place[1]], _asset("page.html"))
+
+
+def inert_json(data: Mapping[str, object]) -> str:
+    """JSON that cannot end the element that it stands in, nor open a comment in it.
+
+    >>> inert_json({"name": "</script>"})
+    '{"name":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return re.sub("[<>&\u2028\u2029]", lambda character: _ESCAPES[character[0]], text)
+
+
+def _script(live: bool) -> str:
+    names = [*SCRIPTS, _LIVE] if live else SCRIPTS
+    body = "\n".join(_asset(name) for name in names)
+    begin = "start();\nwatchSpecs();" if live else "start();"
+    return f'(() => {{\n"use strict";\n{body}\n{begin}\n}})();\n'
+
+
+def _policy(style: str, script: str, live: bool) -> str:
+    """What the browser may do for this page: run this script, use this style, and nothing else."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            *(["connect-src 'self'"] if live else []),
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _asset(name: str) -> str:
+    return (files("archc.explorer") / "assets" / name).read_text(encoding="utf-8")
