@@ -7,7 +7,6 @@ run, with every `<` escaped; the page's policy lets nothing run but the one scri
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import re
 from base64 import b64encode
@@ -33,18 +32,17 @@ _LIVE = "live.js"
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def page(data: Mapping[str, object], start: str, *, live: bool = False) -> str:
+def page(data: Mapping[str, object], *, live: bool = False) -> str:
     """The HTML of the explorer, behind the line that says what kind of document it is.
 
-    `data` is what `page_data` returns, `start` the name of the spec that is shown first. `live` adds the part that
-    asks the server whether a spec has changed.
+    `data` is what `page_data` returns; its `start` names the spec that is shown first. `live` adds the part that asks
+    the server whether a spec has changed.
     """
     style, script = _asset("style.css"), _script(live)
     values = {
         "STYLE": style,
         "SCRIPT": script,
         "DATA": inert_json(data),
-        "START": html.escape(start),
         "POLICY": _policy(style, script, live),
     }
     # In one pass, so that nothing in the data is taken for a place to fill.

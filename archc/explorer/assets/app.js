@@ -5,7 +5,7 @@ const SPEAK_AFTER = 900;
 
 function start() {
   const data = JSON.parse(byId("data").textContent || "");
-  const home = document.documentElement.dataset.start || "";
+  const home = data.start;
   const app = { model: createModel(data), change };
   let view = fromHash(app.model, location.hash, home);
   let waiting = 0;
@@ -28,12 +28,15 @@ function start() {
 
   function render() {
     waiting = 0;
-    const shown = shownOf(app.model, view);
-    const [{ report }] = shown;
-    controls(view);
+    const all = shownOf(app.model, view);
+    const [{ report }] = all;
+    // A model beside that cannot be at this context has no figures: the form says why.
+    const shown = all.filter((one, at) => at === 0 || one.report !== null);
+    document.body.classList.toggle("two-models", shown.length > 1);
+    controls(view, all);
     showFindings(shown[0]);
     setStale(report === null);
-    if (report !== null || !byId("headline").firstChild) panels.show(shown);
+    if (report !== null) panels.show(shown);
     drawing(shown, view);
     rope.show(shown, view);
     spec(view);
@@ -88,6 +91,7 @@ function nameOf(model, state, at, view) {
 /** Figures that are no longer those of what is on screen step back, and no longer claim to be. @param {boolean} stale */
 function setStale(stale) {
   document.body.classList.toggle("stale", stale);
+  document.body.classList.toggle("bare", !byId("headline").firstChild && stale);
   if (!stale) return;
   for (const old of document.querySelectorAll("[data-key]")) {
     for (const name of ["data-key", "data-value", "data-model"]) old.removeAttribute(name);

@@ -21,9 +21,10 @@ function stackedBars(bars, of) {
       const whole = sum(parts.map(({ value }) => value));
       const told = parts.map(({ label, human, value }) => `${label} ${human}, ${percent(value / whole)}`).join("; ");
       const bar = h("div", { class: "bar", role: "img", "aria-label": `${of} of ${name}: ${told}` });
+      bar.style.width = `${(100 * whole) / longest}%`;
       for (const { label, colour, value, human } of parts) {
         const part = h("span", { class: `part ${colour}`, title: `${label}: ${human}` });
-        part.style.width = `${(100 * value) / longest}%`;
+        part.style.flexGrow = String(value / whole);
         if (value / longest > 0.16) part.append(h("b", {}, label));
         bar.append(part);
       }
@@ -110,9 +111,9 @@ function cacheCurve(model, state, most) {
 function drawCurves(place, curves, most) {
   const width = widthOf(place);
   const height = Math.min(280, Math.max(190, Math.round(width * 0.42)));
-  const edge = { left: 62, right: 12, top: 14, bottom: 30 };
   const highest = Math.max(1, ...curves.flatMap(({ points }) => points.map(([, bytes]) => bytes)));
   const near = curves.map(({ weights }) => weights).filter((weights) => weights <= 3 * highest);
+  const edge = { left: 62, right: 12, top: 14 + 14 * (curves.length - near.length), bottom: 30 };
   const top = 1.06 * Math.max(highest, ...near);
   const x = (/** @type {number} */ context) => edge.left + ((width - edge.left - edge.right) * context) / most;
   const y = (/** @type {number} */ bytes) => height - edge.bottom - ((height - edge.top - edge.bottom) * bytes) / top;
@@ -122,10 +123,11 @@ function drawCurves(place, curves, most) {
       : null,
     svg("path", { class: `cache-line model-${at + 1}`, d: pathOf(points.map(([context, bytes]) => [x(context), y(bytes)])) }),
   ]);
+  let above = 0;
   const labels = curves.map(({ name, weights }, at) => {
-    const above = weights > top;
-    const text = `weights${curves.length > 1 ? ` of ${name}` : ""} ${decimalBytes(weights)}${above ? `, ${exact(Math.round(weights / highest))} times the cache, far above` : ""}`;
-    return svg("text", { class: `weights-label model-${at + 1}`, x: x(most), y: (above ? edge.top : Math.max(edge.top, y(weights) - 5)) + (above ? 14 * at : 0), "text-anchor": "end" }, text);
+    const beyond = weights > top;
+    const text = `${beyond ? "↑ " : ""}weights${curves.length > 1 ? ` of ${name}` : ""} ${decimalBytes(weights)}${beyond && curves.length === 1 ? `, ${exact(Math.round(weights / highest))} times the cache` : ""}`;
+    return svg("text", { class: `weights-label model-${at + 1}`, x: x(most), y: beyond ? 11 + 14 * above++ : y(weights) - 5, "text-anchor": "end" }, text);
   });
   const description = curves
     .map(({ name, points, weights }) => `${name}: ${decimalBytes(points.length ? points[points.length - 1][1] : 0)} of cache at ${exact(points.length ? points[points.length - 1][0] : 0)} tokens, beside ${decimalBytes(weights)} of weights.`)

@@ -4,11 +4,11 @@
 const DTYPE_LABELS = { dtype: "Weights in", kv_dtype: "Cache in", state_dtype: "States in" };
 const IN_USE = ["context", "batch"];
 
-/** @param {*} app @returns {(view: View) => void} brings every control up to date */
+/** @param {*} app @returns {(view: View, all: Shown[]) => void} brings every control up to date */
 function createControls(app) {
   byId("design").addEventListener("submit", (event) => event.preventDefault());
   const updates = [createModels(app), createChanges(app), createSwitches(app), createSliders(app), createTypes(app)];
-  return (view) => updates.forEach((update) => update(view));
+  return (view, all) => updates.forEach((update) => update(view, all));
 }
 
 // ---------------------------------------------------------------- which models
@@ -27,13 +27,14 @@ function createModels(app) {
     h("p", { class: "hint", id: "second-hint", hidden: true }),
   );
   second.setAttribute("aria-describedby", "second-hint");
-  return (view) => {
+  return (/** @type {View} */ view, /** @type {Shown[]} */ all) => {
     first.value = view.first.spec;
     const kept = view.second !== null && changesOf(app.model, view.second).some(({ id }) => !DTYPES.includes(id));
     second.value = view.second ? view.second.spec : "";
     const hint = byId("second-hint");
     hint.hidden = view.second === null;
-    hint.textContent = `${kept ? "As it was when you chose it, but at" : "At"} the same context, batch and types.`;
+    const wrong = all.length > 1 && all[1].findings.find(({ level }) => level === "error");
+    hint.textContent = wrong ? `No figures beside: ${wrong.message}.` : `${kept ? "As it was when you chose it, but at" : "At"} the same context, batch and types.`;
   };
 }
 

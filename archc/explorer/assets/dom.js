@@ -44,6 +44,7 @@ function picture(about, ...children) {
     "svg",
     {
       viewBox: `0 0 ${about.width} ${about.height}`,
+      width: about.width,
       role: "img",
       class: about.class || null,
       "aria-labelledby": `${id}-title ${id}-desc`,

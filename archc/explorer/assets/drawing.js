@@ -1,7 +1,11 @@
 // The drawing of a block, and the strip of the layers.
 
 const KIND_COLOURS = 8;
-const HEADS_DRAWN = 64;
+const HEAD_STEP = 5.2;
+const NARROWEST = 104;
+/** Where the residual stream runs, and how far from it the branches begin. */
+const STREAM = 26;
+const BESIDE = 34;
 const BOX = { width: 196, gap: 26, line: 17, pad: 12, norm: 28 };
 
 /** @param {*} app @returns {(shown: Shown[], view: View) => void} */
@@ -11,8 +15,8 @@ function createDrawing(app) {
   /** @type {string|null} */
   let picked = null;
   const show = (/** @type {Shown[]} */ shown, /** @type {View} */ view) => {
-    const [{ report, findings }] = shown;
-    if (findings.some(({ level }) => level === "error")) return;
+    const [{ report }] = shown;
+    if (report === null) return;
     const drawing = app.model.drawing(view.first);
     const kinds = Object.keys(drawing.kinds);
     if (picked === null || !kinds.includes(picked)) picked = mostCommon(drawing.pattern);
@@ -21,7 +25,7 @@ function createDrawing(app) {
       picked = kind;
       show(shown, view);
     });
-    fill(place.block, block(drawing, picked, report));
+    fill(place.block, block(drawing, picked, report, widthOf(place.block)));
     fill(place.words, inWords(drawing));
   };
   return show;
@@ -63,7 +67,7 @@ function runs(pattern) {
     else told.push({ kind, count: 1 });
   }
   const words = told.map(({ kind, count }) => (count === 1 ? kind : `${count} ${kind}`));
-  return `${several(pattern.length, "layer")}: ${repeats(words)}`;
+  return words.length === 1 ? `${several(pattern.length, "layer")}, all alike` : `${several(pattern.length, "layer")}: ${repeats(words)}`;
 }
 
 /** @param {string[]} words */
@@ -110,15 +114,22 @@ function keepLegend(place, { pattern }, kinds, picked, onPick) {
 
 // ---------------------------------------------------------------- the block
 
+/** How many parts stand side by side in a branch. @param {*} branch */
+function partsOf(branch) {
+  return branch.parts.length;
+}
+
 /** A box that was drawn: what to show, and how large it is. @typedef {{node: SVGElement, width: number, height: number}} Piece */
 
-/** @param {*} drawing @param {string} kind @param {*} report */
-function block(drawing, kind, report) {
+/** @param {*} drawing @param {string} kind @param {*} report @param {number} room the width there is */
+function block(drawing, kind, report, room) {
   const layer = drawing.kinds[kind];
-  const stages = layer.parallel ? [parallelStage(layer, report)] : layer.branches.map((branch) => stage(branch, report));
-  const stream = 34;
+  const widest = Math.max(...(layer.parallel ? [sum(layer.branches.map(partsOf))] : layer.branches.map(partsOf)));
+  const each = Math.max(NARROWEST, Math.min(BOX.width, Math.floor((Math.min(room, 560) - STREAM - BESIDE - 22 * widest) / widest)));
+  const stages = layer.parallel ? [parallelStage(layer, report, each)] : layer.branches.map((branch) => stage(branch, report, each));
+  const stream = STREAM;
   const inner = Math.max(...stages.map(({ width }) => width), BOX.width);
-  const width = stream + 40 + inner + 16;
+  const width = stream + BESIDE + inner + 14;
   const parts = [];
   let y = 8;
   const end = (/** @type {string} */ title, /** @type {string[]} */ words, /** @type {string} */ colour) => {
@@ -135,7 +146,7 @@ function block(drawing, kind, report) {
   const top = y;
   for (const one of stages) {
     along(14);
-    parts.push(svg("g", { transform: `translate(0 ${y})` }, one.draw(stream, stream + 40)));
+    parts.push(svg("g", { transform: `translate(0 ${y})` }, one.draw(stream, stream + BESIDE)));
     y += one.height;
   }
   along(12);
@@ -154,9 +165,9 @@ function block(drawing, kind, report) {
   );
 }
 
-/** A branch after the other: out of the stream, through norms and parts, and back into it. @param {*} branch @param {*} report */
-function stage(branch, report) {
-  const pieces = branchPieces(branch, report, branch.on_sum ? null : branch.after);
+/** A branch after the other: out of the stream, through norms and parts, and back into it. @param {*} branch @param {*} report @param {number} each */
+function stage(branch, report, each) {
+  const pieces = branchPieces(branch, report, each, branch.on_sum ? null : branch.after);
   const width = Math.max(...pieces.map((piece) => piece.width));
   const inside = sum(pieces.map(({ height }) => height)) + 14 * (pieces.length - 1);
   const behind = branch.on_sum && branch.after ? box(branch.after, [], "norm", 150) : null;
@@ -181,9 +192,9 @@ function stage(branch, report) {
   };
 }
 
-/** Branches that read the same, side by side. @param {*} layer @param {*} report */
-function parallelStage(layer, report) {
-  const columns = layer.branches.map((/** @type {*} */ branch) => branchPieces(branch, report, branch.after));
+/** Branches that read the same, side by side. @param {*} layer @param {*} report @param {number} each */
+function parallelStage(layer, report, each) {
+  const columns = layer.branches.map((/** @type {*} */ branch) => branchPieces(branch, report, each, branch.after));
   const widths = columns.map((/** @type {Piece[]} */ pieces) => Math.max(...pieces.map((piece) => piece.width)));
   const heights = columns.map((/** @type {Piece[]} */ pieces) => sum(pieces.map(({ height }) => height)) + 14 * (pieces.length - 1));
   const width = sum(widths) + 16 * (columns.length - 1);
@@ -213,11 +224,11 @@ function parallelStage(layer, report) {
   };
 }
 
-/** @param {*} branch @param {*} report @param {string|null} after @returns {Piece[]} */
-function branchPieces({ before, parts }, report, after) {
-  const inner = parts.map((/** @type {*} */ part) => partBox(part, report, parts.length > 1 ? 168 : BOX.width));
+/** @param {*} branch @param {*} report @param {number} each @param {string|null} after @returns {Piece[]} */
+function branchPieces({ before, parts }, report, each, after) {
+  const inner = parts.map((/** @type {*} */ part) => partBox(part, report, each));
   const side = inner.length > 1 ? sideBySide(inner) : inner[0];
-  return [before && box(before, [], "norm", 150), side, after && box(after, [], "norm", 150)].filter((piece) => piece);
+  return [before && box(before, [], "norm", Math.min(each, 150)), side, after && box(after, [], "norm", Math.min(each, 150))].filter((piece) => piece);
 }
 
 /** Parts whose outputs are added. @param {Piece[]} pieces @returns {Piece} */
@@ -285,7 +296,7 @@ function partBox(part, report, width) {
   const { section, kind, words } = part;
   const title = section === "ffn" && kind === "moe" ? "Experts" : section === "mixer" ? kind : PART_TITLES[section] || kind;
   const said = section === "attention" && kind !== "gqa" ? [kind, ...words] : section === "ffn" && kind !== "moe" ? [kind, ...words] : words;
-  const heads = section === "attention" ? headsOf(part, report, width - 2 * BOX.pad) : null;
+  const heads = section === "attention" && kind === "gqa" ? headsOf(part, report, width - 2 * BOX.pad) : null;
   const made = box(title, said, section, width, heads ? heads.height + 8 : 0);
   if (heads) made.node.append(svg("g", { transform: `translate(${(width - heads.width) / 2} ${BOX.pad + 20})` }, heads.node));
   if (section === "ffn" && kind === "moe") return stacked(made);
@@ -308,21 +319,21 @@ function headsOf({ heads, kv_heads: shared }, report, most) {
   const queries = heads || (report && report.attention && report.attention.heads);
   const keys = shared || (report && report.attention && report.attention.kv_heads);
   if (!queries || !keys || queries % keys) return null;
+  const fitting = Math.floor(most / HEAD_STEP);
   const each = queries / keys;
-  const groups = Math.max(1, Math.min(keys, Math.floor(HEADS_DRAWN / each) || 1));
-  const drawn = Math.min(each, HEADS_DRAWN);
-  const step = Math.min(11, most / (groups * drawn + groups * 0.5));
-  const size = step * 0.72;
+  const drawn = Math.min(each, fitting);
+  const groups = Math.max(1, Math.min(keys, Math.floor(fitting / (drawn + 0.5))));
+  const step = Math.min(11, most / (groups * (drawn + 0.5)));
   const parts = [];
   for (let group = 0; group < groups; group++) {
     const left = group * step * (drawn + 0.5);
-    for (let at = 0; at < drawn; at++) parts.push(svg("circle", { class: "query", cx: left + step * (at + 0.5), cy: 5, r: size / 2 }));
+    for (let at = 0; at < drawn; at++) parts.push(svg("circle", { class: "query", cx: left + step * (at + 0.5), cy: 5, r: step * 0.36 }));
     parts.push(svg("rect", { class: "shared", x: left + step * 0.14, y: 13, width: step * drawn - step * 0.28, height: 5, rx: 2 }));
   }
   const width = groups * step * (drawn + 0.5) - step * 0.5;
-  const left = keys - groups;
-  if (left > 0) parts.push(svg("text", { class: "small", x: width / 2, y: 31, "text-anchor": "middle" }, `and ${left} more like ${groups === 1 ? "it" : "them"}`));
-  return { node: svg("g", { class: "heads" }, ...parts), width, height: left > 0 ? 34 : 20 };
+  const all = groups * drawn === queries;
+  if (!all) parts.push(svg("text", { class: "small", x: width / 2, y: 31, "text-anchor": "middle" }, `${groups * drawn} of ${queries} drawn`));
+  return { node: svg("g", { class: "heads" }, ...parts), width, height: all ? 20 : 34 };
 }
 
 // ---------------------------------------------------------------- in words

@@ -21,18 +21,20 @@ function valueAt(report, key) {
 /**
  * A row of a table: what it is called, and the figure of every model under `key`.
  * @param {string} label @param {string} key @param {(value: *, report: *) => string} human
- * @param {{note?: (report: *) => string, swatch?: string, strong?: boolean}} [more]
+ * @param {{note?: (report: *) => string, swatch?: string, strong?: boolean, unlessZero?: boolean}} [more]
  */
 function row(label, key, human, more = {}) {
   return { label, key, human, ...more };
 }
 
 /**
- * A table of figures, a column for each model. A row that no model has is left out.
+ * A table of figures, a column for each model. A row that no model has is left out, and one that says
+ * nothing where it is zero.
  * @param {string} caption @param {Array<ReturnType<typeof row>>} rows @param {Shown[]} shown
  */
 function figureTable(caption, rows, shown) {
-  const there = rows.filter(({ key }) => shown.some(({ report }) => report && valueAt(report, key) !== undefined));
+  const values = (/** @type {string} */ key) => shown.map(({ report }) => (report ? valueAt(report, key) : undefined));
+  const there = rows.filter(({ key, unlessZero }) => values(key).some((value) => value !== undefined && !(unlessZero && value === 0)));
   return h(
     "table",
     { class: shown.length > 1 ? "figures two" : "figures" },
@@ -62,10 +64,15 @@ function rowOf({ label, key, human, note, swatch, strong }, shown) {
 const asText = (text) => (text === null ? "none" : String(text));
 /** @param {*} yes */
 const yesNo = (yes) => (yes ? "yes" : "no");
-/** Bytes, in both units where they differ. @param {number|bigint} count */
-function bothBytes(count) {
-  const [decimal, binary] = [decimalBytes(count), binaryBytes(count)];
-  return decimal === binary ? decimal : `${decimal} = ${binary}`;
+
+/** A row of bytes, in powers of 1000 and, where that reads otherwise, of 1024. @param {string} label @param {string} key @param {*} [more] */
+function bytesRow(label, key, more = {}) {
+  const binary = (/** @type {*} */ report) => {
+    const count = valueAt(report, key);
+    const text = count === undefined ? "" : binaryBytes(count);
+    return text === "" || text === decimalBytes(count) ? "" : `= ${text}`;
+  };
+  return row(label, key, decimalBytes, { note: binary, ...more });
 }
 
 // ---------------------------------------------------------------- the headline
@@ -83,7 +90,7 @@ function headlinesOf(report) {
       ? { label: "Cache a token", key: "kv_cache.bytes_per_token", human: decimalBytes(cache.bytes_per_token), note: "" }
       : { label: "State", key: "kv_cache.fixed_state_bytes", human: decimalBytes(cache.fixed_state_bytes), note: "whatever the length" },
     { label: "Cache", key: "kv_cache.bytes_at_context", human: decimalBytes(cache.bytes_at_context), note: `at ${exact(cache.context)}${cache.batch === 1 ? "" : ` × ${exact(cache.batch)}`}` },
-    { label: "A token takes", key: "flops.forward_per_token", human: operations(flops.forward_per_token), note: "" },
+    { label: "Operations a token", key: "flops.forward_per_token", human: operations(flops.forward_per_token), note: "" },
     {
       label: "Usable context",
       key: wall ? "limits.hard_context" : "limits.trained_context",
@@ -136,7 +143,8 @@ function showFindings({ findings }) {
   const place = byId("findings");
   place.hidden = findings.length === 0;
   const broken = findings.some(({ level }) => level === "error");
-  place.replaceChildren(
+  fill(
+    place,
     h("h2", { id: "findings-title", class: broken ? null : "unseen" }, broken ? "This cannot be built" : "Findings"),
     broken ? h("p", {}, "The figures below are those of the last design that could.") : null,
     h(
@@ -208,11 +216,11 @@ const SHAPE_ROWS = [
 ];
 
 const CACHE_ROWS = [
-  row("A token more", "kv_cache.bytes_per_token", bothBytes, { note: (report) => `${exact(report.kv_cache.elements_per_token)} numbers` }),
-  row("Until the windows are full", "kv_cache.window_bytes_per_token", bothBytes),
-  row("States, whatever the length", "kv_cache.fixed_state_bytes", bothBytes),
-  row("At the context", "kv_cache.bytes_at_context", bothBytes, { strong: true }),
-  row("Where every layer gets full pages", "kv_cache.bytes_at_context_reserved", bothBytes),
+  bytesRow("A token more", "kv_cache.bytes_per_token"),
+  bytesRow("Until the windows are full", "kv_cache.window_bytes_per_token", { unlessZero: true }),
+  bytesRow("States, whatever the length", "kv_cache.fixed_state_bytes", { unlessZero: true }),
+  bytesRow("At the context", "kv_cache.bytes_at_context", { strong: true }),
+  bytesRow("Where every layer gets full pages", "kv_cache.bytes_at_context_reserved"),
   row("Numbers a token", "kv_cache.elements_per_token", exact),
   row("Numbers in transformers' cache", "kv_cache.reference_elements_at_context", exact),
   row("Context", "kv_cache.context", exact),
@@ -222,10 +230,11 @@ const CACHE_ROWS = [
 ];
 
 const WEIGHT_ROWS = [
-  row("Weights", "weights.bytes", bothBytes, { note: (report) => report.weights.dtype, strong: true }),
-  row("in bfloat16", "weights.formats.bfloat16", bothBytes),
-  row("in float8", "weights.formats.float8", bothBytes),
-  row("in int4", "weights.formats.int4_g128", bothBytes),
+  bytesRow("All, in one type", "weights.bytes", { strong: true }),
+  row("That type", "weights.dtype", asText),
+  bytesRow("in bfloat16", "weights.formats.bfloat16"),
+  bytesRow("in float8", "weights.formats.float8"),
+  bytesRow("in int4", "weights.formats.int4_g128"),
 ];
 
 const FLOP_ROWS = [
@@ -259,9 +268,9 @@ function cacheKindRows(shown) {
   const kinds = new Set(shown.flatMap(({ report }) => Object.keys((report && report.kv_cache.by_kind) || {})));
   return [...kinds].flatMap((kind) => [
     row(`${kind}: layers`, `kv_cache.by_kind.${kind}.layers`, exact),
-    row(`${kind}: numbers a token`, `kv_cache.by_kind.${kind}.elements_per_token`, exact),
-    row(`${kind}: until its windows are full`, `kv_cache.by_kind.${kind}.window_elements_per_token`, exact),
-    row(`${kind}: fixed`, `kv_cache.by_kind.${kind}.fixed_elements`, exact),
+    row(`${kind}: numbers a token`, `kv_cache.by_kind.${kind}.elements_per_token`, exact, { unlessZero: true }),
+    row(`${kind}: until its windows are full`, `kv_cache.by_kind.${kind}.window_elements_per_token`, exact, { unlessZero: true }),
+    row(`${kind}: fixed`, `kv_cache.by_kind.${kind}.fixed_elements`, exact, { unlessZero: true }),
     row(`${kind}: at the context`, `kv_cache.by_kind.${kind}.elements_at_context`, exact),
   ]);
 }

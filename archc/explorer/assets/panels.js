@@ -9,7 +9,7 @@ function createPanels(app) {
       fill(slots.parameters, parameterBars(shown), activeBars(shown), figureTable("Parameters by part", parameterRows(shown), shown));
       fill(slots.shares, figureTable("Shares of the blocks, and experts", BLOCK_ROWS, shown));
       fill(slots.shape, figureTable("Shape", SHAPE_ROWS, shown));
-      fill(slots.memory, memoryBars(shown));
+      fill(slots.memory, memoryBars(shown), ...memoryLegend(shown));
       fill(slots.cache, figureTable("Cache", CACHE_ROWS, shown));
       fill(slots.kinds, figureTable("Cache by kind", cacheKindRows(shown), shown));
       fill(slots.weights, figureTable("Weights", WEIGHT_ROWS, shown), conventions(shown, "weights.conventions"));
@@ -52,6 +52,18 @@ function makeFrames() {
     h("div", { class: "pair" }, h("div", {}, h("h3", {}, "Operations"), slot("flops"), more("What is counted", slot("counted"))), h("div", {}, h("h3", {}, "Usable context"), slot("limits"))),
   );
   return slots;
+}
+
+/** The bars of memory in figures. @param {Shown[]} shown */
+function memoryLegend(shown) {
+  const item = (/** @type {number} */ at, /** @type {string} */ colour, /** @type {string} */ label, /** @type {string} */ key) => {
+    const bytes = valueAt(shown[at].report, key);
+    return h("li", {}, h("i", { class: `swatch ${colour}` }), `${label} `, figure(at ? 2 : 1, key, bytes, decimalBytes(bytes)));
+  };
+  return shown.map(({ name, report }, at) =>
+    report &&
+      h("ul", { class: "legend" }, shown.length > 1 ? h("li", {}, name) : null, item(at, "weights", "Weights", "weights.bytes"), item(at, "cache", `Cache at ${exact(report.kv_cache.context)}`, "kv_cache.bytes_at_context")),
+  );
 }
 
 /** How the context on screen stands to what the models reach. @param {Shown[]} shown */
