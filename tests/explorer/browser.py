@@ -93,7 +93,7 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
         page.on("pageerror", lambda error: one.said.append(f"uncaught: {error}"))
         page.on("request", lambda request: one.asked.append(request.url))
         yield one
-        assert one.said == []
-        assert one.elsewhere == []
+        if one.said or one.elsewhere:
+            raise AssertionError(f"said: {one.said}; asked for: {one.elsewhere}")
     finally:
         context.close()

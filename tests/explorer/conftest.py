@@ -17,6 +17,7 @@ from tests.explorer.browser import Watched, chromium, watched
 def html() -> str:
     """The page of all shipped specs."""
     from archc.explorer.data import page_data
+
     from archc.explorer.page import page
     from archc.files import stamped_html
 

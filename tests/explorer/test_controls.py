@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Locator, Page
@@ -15,14 +16,17 @@ TOTAL = "#headline [data-key='params.total']"
 FOCUSABLE = "button, select, input, summary, a[href], pre, [tabindex='0']"
 # Radio buttons of a group are one stop; what is hidden or disabled is none.
 STOPS = """(focusable) => {
-  const shown = [...document.querySelectorAll(focusable)].filter((one) => !one.disabled && one.checkVisibility() && one.tabIndex >= 0);
+  const usable = (one) => !one.disabled && one.checkVisibility() && one.tabIndex >= 0;
+  const shown = [...document.querySelectorAll(focusable)].filter(usable);
   return shown.filter((one) => one.type !== "radio" || one.checked).length;
 }"""
 HERE = """() => { const one = document.activeElement;
   return `${one.tagName}#${one.id}.${one.name || ""}|${(one.textContent || "").slice(0, 30)}`; }"""
+LEVELS = """() => [...document.querySelectorAll("h1, h2, h3, h4")].filter((one) => one.checkVisibility())
+  .map((one) => Number(one.tagName[1]))"""
 NAMELESS = """() => [...document.querySelectorAll("button, select, input, textarea, summary")].filter((one) => {
   const labels = [...(one.labels || [])].map((label) => label.textContent).join("");
-  return !(labels || one.getAttribute("aria-label") || (one.matches("button, summary") && one.textContent)).trim();
+  return !(labels || one.getAttribute("aria-label") || (one.matches("button, summary") ? one.textContent : "")).trim();
 }).map((one) => one.outerHTML)"""
 
 
@@ -90,11 +94,9 @@ def test_everything_has_a_name(open_page: Opener) -> None:
 
 
 def test_one_heading_leads_to_the_next(open_page: Opener) -> None:
-    levels = open_page("#spec=gemma3-1b").page.evaluate(
-        "() => [...document.querySelectorAll('h1, h2, h3, h4')].filter((one) => one.checkVisibility()).map((one) => Number(one.tagName[1]))"
-    )
+    levels = open_page("#spec=gemma3-1b").page.evaluate(LEVELS)
     assert levels[0] == 1
-    assert all(later <= before + 1 for before, later in zip(levels, levels[1:], strict=False))
+    assert all(later <= before + 1 for before, later in pairwise(levels))
 
 
 def test_pictures_say_what_they_show(open_page: Opener) -> None:

@@ -23,6 +23,8 @@ name: mine
 vocab_size: 100
 hidden_size: 64
 context: 128
+dtype: bfloat16
+embedding: {tied: true}
 norm: {kind: rmsnorm, eps: 1.0e-5}
 position: {kind: rope, base: 10000, pairing: half}
 attention: {heads: 4, kv_heads: 2, head_dim: 16}
@@ -70,7 +72,7 @@ def test_follows_the_file(browser: Browser, spec: Path) -> None:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{address}#batch=4")
         page.evaluate(DRAWN)
-        layers = page.locator("#shown, [data-key='layers']").first
+        layers = page.locator("[data-key='layers']").first
         assert layers.get_attribute("data-value") == "3"
         spec.write_text(SPEC.replace("layers: 3", "layers: 5"))
         page.wait_for_selector("[data-key='layers'][data-value='5']", state="attached", timeout=SOON)
@@ -79,7 +81,7 @@ def test_follows_the_file(browser: Browser, spec: Path) -> None:
         page.wait_for_selector("#problem:not([hidden])", timeout=SOON)
         problem = page.locator("#problem").text_content() or ""
         assert "E104" in problem or "heads" in problem
-        assert "mine.yaml:8" in problem
+        assert "mine.yaml:10" in problem
         assert page.locator("[data-key='layers']").first.get_attribute("data-value") == "5"
         spec.write_text(SPEC.replace("layers: 3", "layers: 6"))
         page.wait_for_selector("[data-key='layers'][data-value='6']", state="attached", timeout=SOON)

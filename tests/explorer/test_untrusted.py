@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from archc.explorer.data import page_data
+
 from archc.explorer.page import page
 from tests.explorer.browser import Watched
 
 Opener = Callable[..., Watched]
 SCRIPT = "</script><script>window.taken=1</script><img src=x onerror=window.taken=1>"
 SPEC = f"""\
-archc: 1
-name: "{SCRIPT}"
-source: "@SCRIPT@ {SCRIPT}"
+archc: 1  # {SCRIPT}
+name: hostile
 vocab_size: 100
 hidden_size: 64
 context: 128
+dtype: bfloat16
+embedding: {{tied: true}}
 norm: {{kind: rmsnorm, eps: 1.0e-5}}
 position: {{kind: rope, base: 10000, pairing: half}}
 attention: {{heads: 4, kv_heads: 2, head_dim: 16}}
 ffn: {{kind: gated, activation: silu, width: 96}}
 layers: 3
+published:
+  params.total: {{value: 1, source: "{SCRIPT} @SCRIPT@"}}
 """
 
 
-def test_strings_stay_text(open_html: Opener, tmp_path: Path) -> None:
+def test_strings_of_a_spec_stay_text(open_html: Opener, tmp_path: Path) -> None:
     spec = tmp_path / "hostile.yaml"
     spec.write_text(SPEC)
     one = open_html(page(page_data([str(spec)])))
+    untouched(one)
+    assert one.page.get_by_label("Start from").input_value() == "hostile"
+
+
+def test_strings_of_the_data_stay_text(open_html: Opener) -> None:
+    """The language lets no such name through; should it one day, the page is a wall of its own."""
+    text = json.dumps(page_data(()))
+    assert '"gpt2"' in text
+    one = open_html(page(json.loads(text.replace('"gpt2"', json.dumps(SCRIPT)))))
+    untouched(one)
+    assert one.page.get_by_label("Start from").input_value() == SCRIPT
+
+
+def untouched(one: Watched) -> None:
     assert one.rested().evaluate("window.taken") is None
     assert one.page.locator("img").count() == 0
-    assert one.page.get_by_label("Start from").input_value() == SCRIPT
-    assert SCRIPT in (one.page.locator("#spec-source").text_content() or "")
+    assert one.page.locator("script").count() == 2
 
 
 def test_as_markup_they_would_run(open_html: Opener, tmp_path: Path) -> None:
