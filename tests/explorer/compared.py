@@ -82,9 +82,14 @@ def wrong_figures(shown: list[tuple[str, Any]], report: Any) -> list[str]:
 
 
 def missing_figures(shown: list[tuple[str, Any]], report: dict[str, Any]) -> list[str]:
-    """Every figure of the report that the page does not show, but those that are zero and go without saying."""
+    """Every figure of the report that the page does not show, but those that go without saying.
+
+    That is what is zero, and what is active where everything is.
+    """
     keys = {key for key, _ in shown}
-    return [key for key, value in leaves(report) if key not in keys and value not in (0, None)]
+    dense = report["params"]["active"] == report["params"]["total"]
+    saying = [key for key, value in leaves(report) if value not in (0, None) and not (dense and "params.active" in key)]
+    return [key for key in saying if key not in keys]
 
 
 def leaves(report: Any, key: str = "") -> Iterator[tuple[str, Any]]:

@@ -232,6 +232,7 @@ const CACHE_ROWS = [
 const WEIGHT_ROWS = [
   bytesRow("All, in one type", "weights.bytes", { strong: true }),
   row("That type", "weights.dtype", asText),
+  row("Declared type", "dtype", asText),
   bytesRow("in bfloat16", "weights.formats.bfloat16"),
   bytesRow("in float8", "weights.formats.float8"),
   bytesRow("in int4", "weights.formats.int4_g128"),
