@@ -35,8 +35,8 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 def page(data: Mapping[str, object], *, live: bool = False) -> str:
     """The HTML of the explorer, behind the line that says what kind of document it is.
 
-    `data` is what `page_data` returns; its `start` names the spec that is shown first. `live` adds the part that asks
-    the server whether a spec has changed.
+    `data` is what `page_data` returns; the page begins with its first model. `live` adds the part that asks the server
+    whether a spec has changed.
     """
     style, script = _asset("style.css"), _script(live)
     values = {

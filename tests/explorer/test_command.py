@@ -14,7 +14,7 @@ from tests.explorer.test_serve import SPEC
 @pytest.fixture(autouse=True)
 def small_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The command without the formulas, which take a while; and in an empty folder."""
-    monkeypatch.setattr("archc.explorer.data.page_data", lambda targets: {"start": ([*targets, "gpt2"])[0]})
+    monkeypatch.setattr("archc.explorer.data.page_data", lambda targets: {"models": [*targets, "gpt2"]})
     monkeypatch.chdir(tmp_path)
 
 
@@ -23,9 +23,9 @@ def test_writes_a_page(tmp_path: Path) -> None:
     assert (done.code, done.out, done.err) == (0, "", "wrote explorer.html\n")
     text = (tmp_path / "explorer.html").read_text()
     assert text.startswith("<!doctype html>\n<!-- archc-sha256: ")
-    assert '{"start":"gpt2"}' in text
+    assert '{"models":["gpt2"]}' in text
     assert archc("explore", "llama3-8b").code == 0
-    assert '{"start":"llama3-8b"}' in (tmp_path / "explorer.html").read_text()
+    assert '{"models":["llama3-8b","gpt2"]}' in (tmp_path / "explorer.html").read_text()
 
 
 def test_prints_the_page(tmp_path: Path) -> None:

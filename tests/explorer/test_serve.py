@@ -115,7 +115,7 @@ def test_answers_this_machine_alone(spec: Path) -> None:
 
 
 def test_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archc.explorer.serve.page_data", lambda targets: {"start": ""})
+    monkeypatch.setattr("archc.explorer.serve.page_data", lambda targets: {"models": []})
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

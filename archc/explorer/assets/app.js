@@ -5,8 +5,8 @@ const SPEAK_AFTER = 900;
 
 function start() {
   const data = JSON.parse(byId("data").textContent || "");
-  const home = data.start;
   const app = { model: createModel(data), change };
+  const home = app.model.specs[0].name;
   let view = fromHash(app.model, location.hash, home);
   let waiting = 0;
   let pausing = 0;
