@@ -12,6 +12,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from importlib.resources import files
+from typing import Any
 
 SCRIPTS = (
     "model.js",
@@ -29,20 +30,21 @@ SCRIPTS = (
     "app.js",
 )
 _LIVE = "live.js"
+_FORMULAS = ("counts", "doubles")
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def page(data: Mapping[str, object], *, live: bool = False) -> str:
+def page(data: Mapping[str, Any], *, live: bool = False) -> str:
     """The HTML of the explorer, behind the line that says what kind of document it is.
 
     `data` is what `page_data` returns; the page begins with its first model. `live` adds the part that asks the server
     whether a spec has changed.
     """
-    style, script = _asset("style.css"), _script(live)
+    style, script = _asset("style.css"), _script(data, live)
     values = {
         "STYLE": style,
         "SCRIPT": script,
-        "DATA": inert_json(data),
+        "DATA": inert_json({key: value for key, value in data.items() if key not in _FORMULAS}),
         "POLICY": _policy(style, script, live),
     }
     # In one pass, so that nothing in the data is taken for a place to fill.
@@ -59,11 +61,17 @@ def inert_json(data: Mapping[str, object]) -> str:
     return re.sub("[<>&\u2028\u2029]", lambda character: _ESCAPES[character[0]], text)
 
 
-def _script(live: bool) -> str:
+def _script(data: Mapping[str, Any], live: bool) -> str:
     names = [*SCRIPTS, _LIVE] if live else SCRIPTS
-    body = "\n".join(_asset(name) for name in names)
+    body = "\n".join([_formulas(data), *map(_asset, names)])
     begin = "start();\nwatchSpecs();" if live else "start();"
     return f'(() => {{\n"use strict";\n{body}\n{begin}\n}})();\n'
+
+
+def _formulas(data: Mapping[str, Any]) -> str:
+    """The formulas as functions: written into the script, so that the page need not be allowed to make code of text."""
+    lists = (f"{kind}: (floor) => [{','.join(f'(v)=>{one}' for one in data[kind])}]" for kind in _FORMULAS)
+    return f"const FORMULAS = {{\n{','.join(lists)}\n}};"
 
 
 def _policy(style: str, script: str, live: bool) -> str:

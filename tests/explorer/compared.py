@@ -23,8 +23,7 @@ READ = """() => ({
   findings: [...document.querySelectorAll("#findings [data-code]")].map((one) => one.dataset.code),
   spec: document.querySelector("#spec-source").textContent,
   command: document.querySelector("#command").textContent,
-  sizes: Object.fromEntries(["context", "batch"].map((id) =>
-    [id, Number(document.querySelector(`#slider-${id}-number`).value)])),
+  sizes: { batch: Number(document.querySelector("#slider-batch-number").value) },
   types: Object.fromEntries(["dtype", "kv_dtype", "state_dtype"].map((id) =>
     [id, document.querySelector(`#${id}`).value])),
 })"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,11 @@ from tests.explorer.test_serve import SPEC
 @pytest.fixture(autouse=True)
 def small_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The command without the formulas, which take a while; and in an empty folder."""
-    monkeypatch.setattr("archc.explorer.data.page_data", lambda targets: {"models": [*targets, "gpt2"]})
+
+    def page_data(targets: Sequence[str]) -> dict[str, list[str]]:
+        return {"models": [*targets, "gpt2"], "counts": [], "doubles": []}
+
+    monkeypatch.setattr("archc.explorer.data.page_data", page_data)
     monkeypatch.chdir(tmp_path)
 
 

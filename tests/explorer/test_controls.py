@@ -208,19 +208,31 @@ def test_changes_are_told_briefly(open_page: Opener) -> None:
 
 
 def test_a_broken_design_has_no_figures(open_page: Opener) -> None:
-    one = open_page()
+    one = open_page("#spec=llama3-8b")
     page = one.page
-    typed = page.get_by_role("spinbutton", name="Context, typed")
-    typed.fill("2000")  # GPT-2 has a table of 1,024 positions
+    typed = page.get_by_role("spinbutton", name="Channels of a head, typed")
+    typed.fill("127")  # rotary positions turn pairs
     typed.press("Enter")
     one.drawn()
     assert page.locator("[data-key]").count() == 0
-    assert page.locator("#findings li.error").count() == 1
-    typed.fill("1000")
+    assert page.locator("#findings li.error").count() >= 1
+    typed.fill("64")
     typed.press("Enter")
     one.drawn()
     assert page.locator("[data-key]").count() > 30
     assert page.locator("#findings li.error").count() == 0
+
+
+def test_shared_heads_come_back(open_page: Opener) -> None:
+    """Of 8 shared heads 20 query heads leave the nearest that divides them; with 32 again there are 8 again."""
+    one = open_page("#spec=llama3-8b")
+    typed = one.page.get_by_role("spinbutton", name="Query heads, typed")
+    shared = one.page.get_by_role("spinbutton", name="Key/value heads, typed")
+    for heads, expected in (("20", {"10", "5"}), ("32", {"8"})):
+        typed.fill(heads)
+        typed.press("Enter")
+        one.drawn()
+        assert shared.input_value() in expected
 
 
 def test_address_holds_the_view(open_page: Opener) -> None:

@@ -24,8 +24,9 @@ MOVES = 3
 BESIDE = ["llama3-8b", "deepseek-v2-lite", "jamba1.5-mini"]
 
 
-def report_of(spec: str, screen: Screen) -> object:
-    return json.loads(json.dumps(build_report(compile_spec(spec).architecture, **screen.sizes)))
+def report_of(spec: str, screen: Screen, context: int | None = None) -> object:
+    changes = [] if context is None else [f"context={context}"]
+    return json.loads(json.dumps(build_report(compile_spec(spec, changes).architecture, **screen.sizes)))
 
 
 @pytest.mark.parametrize("spec", FEW)
@@ -43,7 +44,7 @@ def test_model_beside(open_page: Opener, tmp_path: Path, beside: str) -> None:
     screen = read(one.page)
     assert held(screen, tmp_path) == []
     assert len(screen.of("2")) > 30
-    assert wrong_figures(screen.of("2"), report_of(beside, screen)) == []
+    assert wrong_figures(screen.of("2"), report_of(beside, screen, 3000)) == []
 
 
 def test_one_altered_figure_is_noticed(open_page: Opener, tmp_path: Path) -> None:
@@ -70,7 +71,8 @@ def test_one_altered_figure_is_noticed(open_page: Opener, tmp_path: Path) -> Non
 def test_figures_that_should_not_be_there_are_noticed(open_page: Opener, tmp_path: Path) -> None:
     """A page that goes on showing figures of a design that archc refuses does not pass."""
     screen = read(open_page().page)
-    broken = Screen(screen.figures, screen.findings, screen.spec, screen.command, {**screen.sizes, "context": 5000})
+    spec = screen.spec.replace("heads: 12", "heads: 12, kv_heads: 5")
+    broken = Screen(screen.figures, screen.findings, spec, screen.command, screen.sizes)
     assert any("archc refuses" in line for line in held(broken, tmp_path))
 
 

@@ -31,6 +31,7 @@ attention: {heads: 4, kv_heads: 2, head_dim: 16}
 ffn: {kind: gated, activation: silu, width: 96}
 layers: 3
 """
+NOTHING: dict[str, list[str]] = {"models": [], "counts": [], "doubles": []}
 SOON = 15_000
 
 
@@ -57,6 +58,12 @@ def answer(port: int, path: str, host: str | None = None) -> tuple[int, bytes]:
     return got.status, content
 
 
+@pytest.fixture(autouse=True)
+def few_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them take their time with every change."""
+    monkeypatch.setattr("archc.explorer.data._shipped", lambda: ["gpt2"])
+
+
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     path = tmp_path / "mine.yaml"
@@ -64,7 +71,6 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_follows_the_file(browser: Browser, spec: Path) -> None:
     with serving(str(spec)) as (address, _):
         page = browser.new_page()
@@ -90,7 +96,6 @@ def test_follows_the_file(browser: Browser, spec: Path) -> None:
         page.close()
 
 
-@pytest.mark.slow
 def test_begins_with_a_broken_spec(spec: Path) -> None:
     spec.write_text(SPEC.replace("kind: rope", "kind: rpoe"))
     with serving(str(spec)) as (_, port):
@@ -104,7 +109,6 @@ def test_begins_with_a_broken_spec(spec: Path) -> None:
         assert "no spec" in json.loads(answer(port, "/state")[1])["problem"]
 
 
-@pytest.mark.slow
 def test_answers_this_machine_alone(spec: Path) -> None:
     with serving(str(spec)) as (_, port):
         assert answer(port, "/", f"localhost:{port}")[0] == 200
@@ -115,7 +119,7 @@ def test_answers_this_machine_alone(spec: Path) -> None:
 
 
 def test_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archc.explorer.serve.page_data", lambda targets: {"models": []})
+    monkeypatch.setattr("archc.explorer.serve.page_data", lambda targets: NOTHING)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

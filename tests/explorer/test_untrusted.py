@@ -36,7 +36,7 @@ def test_strings_of_a_spec_stay_text(open_html: Opener, tmp_path: Path) -> None:
     spec.write_text(SPEC)
     one = open_html(page(page_data([str(spec)])))
     untouched(one)
-    assert one.page.get_by_label("Start from").input_value() == "hostile"
+    assert one.page.get_by_label("Start from").input_value() == str(spec)
 
 
 def test_strings_of_the_data_stay_text(open_html: Opener) -> None:

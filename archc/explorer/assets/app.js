@@ -5,9 +5,9 @@ const SPEAK_AFTER = 900;
 
 function start() {
   const data = JSON.parse(byId("data").textContent || "");
-  const app = { model: createModel(data), change };
+  const app = { model: createModel(data, FORMULAS), change };
   const home = app.model.specs[0].name;
-  let view = fromHash(app.model, location.hash, home);
+  let wished = fromHash(app.model, location.hash, home);
   let waiting = 0;
   let pausing = 0;
   let speaking = 0;
@@ -22,12 +22,13 @@ function start() {
 
   /** @param {(view: View) => View} next */
   function change(next) {
-    view = next(view);
+    wished = next(wished);
     if (!waiting) waiting = requestAnimationFrame(render);
   }
 
   function render() {
     waiting = 0;
+    const view = settledView(app.model, wished);
     const all = shownOf(app.model, view);
     const [{ report }] = all;
     // A model beside that cannot be at this context has no figures: the form says why.
@@ -41,16 +42,16 @@ function start() {
     rope.show(shown, view);
     spec(view);
     clearTimeout(pausing);
-    pausing = setTimeout(() => pause(shown), PAUSE);
+    pausing = setTimeout(() => pause(shown, view), PAUSE);
     clearTimeout(speaking);
     speaking = setTimeout(() => speak(report), SPEAK_AFTER);
   }
 
-  /** What can wait until a slider rests. @param {Shown[]} shown */
-  function pause(shown) {
+  /** What can wait until a slider rests. @param {Shown[]} shown @param {View} view */
+  function pause(shown, view) {
     panels.idle(shown, view);
     rope.idle(view);
-    const hash = asHash(app.model, view, home);
+    const hash = asHash(app.model, wished, home);
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   }
 
@@ -72,7 +73,7 @@ function start() {
 
 /** @param {*} model @param {View} view @returns {Shown[]} */
 function shownOf(model, view) {
-  const states = [view.first, besideState(view)].filter((state) => state);
+  const states = [view.first, view.second].filter((state) => state);
   return states.map((state, at) => ({
     name: nameOf(model, state, at, view),
     report: model.report(state),
@@ -84,7 +85,7 @@ function shownOf(model, view) {
 /** @param {*} model @param {State} state @param {number} at @param {View} view */
 function nameOf(model, state, at, view) {
   if (!view.second || view.second.spec !== view.first.spec) return state.spec;
-  const changes = changesOf(model, at ? view.second : state).length;
+  const changes = changesOf(model, state).filter(({ id }) => !at || !SHARED.includes(id)).length;
   return changes ? `${state.spec}, changed${at ? " before" : ""}` : state.spec;
 }
 

@@ -97,7 +97,7 @@ function cacheCurve(model, state, most) {
   for (let at = 1; at < CURVE_POINTS; at++) lengths.add(Math.max(1, Math.round((most * at) / (CURVE_POINTS - 1))));
   const points = [];
   for (const context of lengths) {
-    const report = model.report({ ...state, context });
+    const report = model.report(withNumber(state, "context", context));
     if (report) points.push([context, Number(report.kv_cache.bytes_at_context)]);
   }
   return points;

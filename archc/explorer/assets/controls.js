@@ -2,6 +2,8 @@
 // is being dragged or typed into is never taken away.
 
 const DTYPE_LABELS = { dtype: "Weights in", kv_dtype: "Cache in", state_dtype: "States in" };
+/** Changes that a model beside has from the first one. */
+const SHARED = [...DTYPES, "slider-context", "slider-batch"];
 const IN_USE = ["context", "batch"];
 
 /** @param {*} app @returns {(view: View, all: Shown[]) => void} brings every control up to date */
@@ -29,7 +31,7 @@ function createModels(app) {
   second.setAttribute("aria-describedby", "second-hint");
   return (/** @type {View} */ view, /** @type {Shown[]} */ all) => {
     first.value = view.first.spec;
-    const kept = view.second !== null && changesOf(app.model, view.second).some(({ id }) => !DTYPES.includes(id));
+    const kept = view.second !== null && changesOf(app.model, view.second).some(({ id }) => !SHARED.includes(id));
     second.value = view.second ? view.second.spec : "";
     const hint = byId("second-hint");
     hint.hidden = view.second === null;
@@ -120,7 +122,7 @@ function switchOf(app, { id, label, options }) {
       ...options.map((option) => {
         const input = h("input", { type: "radio", name: `switch-${id}`, value: option.id, id: `switch-${id}-${option.id}` });
         input.addEventListener("change", () =>
-          app.change((view) => ({ ...view, first: withChoice(app.model, view.first, id, option.id) })),
+          app.change((view) => ({ ...view, first: withChoice(view.first, id, option.id) })),
         );
         return h("label", {}, input, h("span", {}, option.label));
       }),
@@ -184,7 +186,7 @@ function sliderOf(app, first) {
   const range = h("input", { type: "range", id: name });
   const typed = h("input", { type: "number", id: `${name}-number`, "aria-label": `${label}, typed`, inputmode: "numeric", step: "1" });
   const back = h("button", { type: "button", class: "back", id: `${name}-back` });
-  const set = (/** @type {number} */ value) => app.change((view) => ({ ...view, first: withNumber(app.model, view.first, id, value) }));
+  const set = (/** @type {number} */ value) => app.change((view) => ({ ...view, first: withNumber(view.first, id, value) }));
   range.addEventListener("input", () => set(stops ? stops[Number(range.value)] : Number(range.value)));
   typed.addEventListener("change", () => {
     const wanted = typed.value.trim() === "" ? now.value : allowed(now, Number(typed.value));

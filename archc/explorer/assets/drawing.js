@@ -1,7 +1,7 @@
 // The drawing of a block, and the strip of the layers.
 
 const KIND_COLOURS = 8;
-const HEAD_STEP = 5.2;
+const HEAD_STEP = 4.6;
 const NARROWEST = 104;
 /** Where the residual stream runs, and how far from it the branches begin. */
 const STREAM = 26;

@@ -143,18 +143,24 @@ function showFindings({ findings }) {
   const place = byId("findings");
   place.hidden = findings.length === 0;
   const broken = findings.some(({ level }) => level === "error");
+  const notes = findings.filter(({ level }) => level === "note");
+  const grave = findings.filter(({ level }) => level !== "note");
+  const wasOpen = place.querySelector("details[open]") !== null;
   fill(
     place,
     h("h2", { id: "findings-title", class: broken ? null : "unseen" }, broken ? "This cannot be built" : "Findings"),
     broken ? h("p", {}, "The figures below are those of the last design that could.") : null,
-    h(
-      "ul",
-      {},
-      ...findings.map(({ code, level, message, mend }) =>
-        h("li", { class: level, "data-code": code, "data-level": level }, h("b", {}, `${LEVELS[level] || level} ${code}`), " ", message, mend ? h("span", { class: "mend" }, mend) : null),
-      ),
-    ),
+    grave.length ? h("ul", {}, ...grave.map(findingItem)) : null,
+    notes.length
+      ? h("details", { open: wasOpen }, h("summary", {}, `${several(notes.length, "note")} on this design`), h("ul", {}, ...notes.map(findingItem)))
+      : null,
   );
+}
+
+/** @param {{code: string, level: string, message: string, mend: string}} finding */
+function findingItem({ code, level, message, mend }) {
+  const head = h("b", {}, `${LEVELS[level] || level} ${code}`.trim());
+  return h("li", { class: level, "data-code": code, "data-level": level }, head, " ", message, mend ? h("span", { class: "mend" }, mend) : null);
 }
 
 // ---------------------------------------------------------------- tables by section

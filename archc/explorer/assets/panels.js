@@ -18,11 +18,10 @@ function createPanels(app) {
       fill(slots.limits, figureTable("Reach", LIMIT_ROWS, shown), reachOf(shown));
     },
     idle(shown, view) {
-      const most = view.first.context;
-      const states = [view.first, besideState(view)];
+      const most = contextOf(app.model, view.first);
       const curves = shown
-        .map(({ name, report }, at) => report && { name, weights: Number(report.weights.bytes), points: cacheCurve(app.model, states[at], most) })
-        .filter((curve) => curve);
+        .filter(({ report }) => report)
+        .map(({ name, report, state }) => ({ name, weights: Number(report.weights.bytes), points: cacheCurve(app.model, state, most) }));
       if (curves.length === 0) return;
       drawCurves(slots.curve, curves, most);
       fill(slots.curveTable, curveTable(curves));

@@ -28,7 +28,7 @@ function createRope(app) {
     },
     idle(view) {
       const found = settingOf(app.model, view, null);
-      fill(parts.speeds, speedChart({ width: widthOf(parts.speeds), speeds: found.speeds, unscaled: found.unscaled, pair: found.pair, context: view.first.context }));
+      fill(parts.speeds, speedChart({ width: widthOf(parts.speeds), speeds: found.speeds, unscaled: found.unscaled, pair: found.pair, context: found.context }));
     },
   };
 }
@@ -38,6 +38,7 @@ function createRope(app) {
  * @param {*} model @param {View} view @param {*} report
  */
 function settingOf(model, view, report) {
+  const context = contextOf(model, view.first);
   const own = model.rope(view.first);
   const channels = (report && report.attention && report.attention.head_dim) || PLAIN_CHANNELS;
   const rope = own || { base: PLAIN_BASE, head_dim: channels - (channels % 2), rotary_dim: channels - (channels % 2), pairing: "half", scaling: null };
@@ -46,10 +47,11 @@ function settingOf(model, view, report) {
   const chosen = kind && kind.fields.length ? { kind: kind.kind, ...Object.fromEntries(kind.fields.map(({ id, value }) => [id, turning.numbers[id] ?? value])) } : null;
   const scaling = kind ? chosen : rope.scaling;
   const { base, rotary_dim, head_dim } = rope;
-  const speeds = model.ropeFrequencies({ base, rotary_dim, head_dim, scaling }, view.first.context);
-  const unscaled = model.ropeFrequencies({ base, rotary_dim, head_dim, scaling: null }, view.first.context);
+  const speeds = model.ropeFrequencies({ base, rotary_dim, head_dim, scaling }, context);
+  const unscaled = model.ropeFrequencies({ base, rotary_dim, head_dim, scaling: null }, context);
   return {
     own,
+    context,
     scaling,
     speeds,
     unscaled,
@@ -194,12 +196,10 @@ function updateScaling(app, parts, turning, { own }) {
     parts.numbers.dataset.shape = shape;
     fill(
       parts.numbers,
-      ...fields.map(({ id, label, min, max }) => {
+      ...fields.map((field) => {
+        const { id, label, min, max } = field;
         const input = h("input", { type: "number", id: `rope-${id}`, min, max, step: "any", inputmode: "decimal" });
-        input.addEventListener("change", () => {
-          const wanted = Math.min(max, Math.max(min, Number(input.value) || min));
-          parts.turn(({ numbers }) => ({ numbers: { ...numbers, [id]: wanted } }));
-        });
+        input.addEventListener("change", () => parts.turn(({ numbers }) => ({ numbers: { ...numbers, [id]: positive(field, Number(input.value)) } })));
         return h("div", { class: "field" }, h("label", { for: `rope-${id}` }, label), input);
       }),
     );

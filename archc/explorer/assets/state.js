@@ -2,51 +2,48 @@
 // address and read back from there, where anybody may have written anything.
 
 /**
- * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, context: number,
- *   batch: number, dtype: string, kv_dtype: string, state_dtype: string}} State one model
+ * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, batch: number,
+ *   dtype: string, kv_dtype: string, state_dtype: string}} State one model, as far as it is wished otherwise than declared
  * @typedef {{query: number, key: number, pair: number, length: number, scaling: string|null,
  *   numbers: Object<string, number>}} Turning the playground; a scaling of null is the model's own
  * @typedef {{first: State, second: State|null, turning: Turning}} View
  */
 
 const DTYPES = ["dtype", "kv_dtype", "state_dtype"];
-const AT_TOP = ["context", "batch"];
+const AT_TOP = ["batch"];
 const SECOND = "beside";
 const TURNING = { query: 64, key: 48, pair: 8, length: 256, scaling: null, numbers: {} };
 const MOST_POSITION = 2 ** 24;
+const MOST_FACTOR = 1e9;
+const DECIMAL = /^[0-9]{1,12}(\.[0-9]{1,12})?$/;
 
 /** What the page starts with. @param {*} model @param {string} spec @returns {View} */
 function firstView(model, spec) {
   return { first: model.start(spec), second: null, turning: { ...TURNING, numbers: {} } };
 }
 
-/** @param {*} model @param {State} state @param {string} id @param {string} option @returns {State} */
-function withChoice(model, state, id, option) {
-  return settled(model, { ...state, choices: { ...state.choices, [id]: option } }, id);
-}
-
-/** @param {*} model @param {State} state @param {string} id @param {number} value @returns {State} */
-function withNumber(model, state, id, value) {
-  return settled(model, numbered(state, id, value), id);
+/** @param {State} state @param {string} id @param {string} option @returns {State} */
+function withChoice(state, id, option) {
+  return { ...state, choices: { ...state.choices, [id]: option } };
 }
 
 /** @param {State} state @param {string} id @param {number} value @returns {State} */
-function numbered(state, id, value) {
+function withNumber(state, id, value) {
   if (AT_TOP.includes(id)) return { ...state, [id]: value };
   return { ...state, numbers: { ...state.numbers, [id]: value } };
 }
 
 /**
- * Bring the other sliders to where they may be: fewer query heads leave fewer divisors to share.
- * @param {*} model @param {State} state @param {string} moved the one that is left alone @returns {State}
+ * A state as it can be: every slider where it may stand. Fewer query heads leave fewer divisors to share; what was
+ * wished for is kept, so that key/value heads are back as soon as the query heads are.
+ * @param {*} model @param {State} wished @returns {State}
  */
-function settled(model, state, moved) {
-  for (const slider of model.sliders(state)) {
-    if (slider.id === moved || slider.value === slider.declared) continue;
+function settled(model, wished) {
+  for (const slider of model.sliders(wished)) {
     const value = allowed(slider, slider.value);
-    if (value !== slider.value) return settled(model, numbered(state, slider.id, value), moved);
+    if (value !== slider.value) return settled(model, withNumber(wished, slider.id, value));
   }
-  return state;
+  return wished;
 }
 
 /** The nearest value that a slider can have. @param {*} slider @param {number} value @returns {number} */
@@ -56,11 +53,22 @@ function allowed(slider, value) {
   return slider.values.reduce((best, next) => (Math.abs(next - within) < Math.abs(best - within) ? next : best));
 }
 
-/** The model beside, at the same context, batch and types: else the figures would compare nothing. @param {View} view */
-function besideState(view) {
-  if (!view.second) return null;
-  const { context, batch, dtype, kv_dtype, state_dtype } = view.first;
-  return { ...view.second, context, batch, dtype, kv_dtype, state_dtype };
+/**
+ * The view as it can be, with the model beside at the same context, batch and types: else the figures would compare
+ * nothing.
+ * @param {*} model @param {View} wished @returns {View}
+ */
+function settledView(model, wished) {
+  const first = settled(model, wished.first);
+  if (!wished.second) return { ...wished, first };
+  const { batch, dtype, kv_dtype, state_dtype } = first;
+  const second = settled(model, withNumber(wished.second, "context", contextOf(model, first)));
+  return { ...wished, first, second: { ...second, batch, dtype, kv_dtype, state_dtype } };
+}
+
+/** @param {*} model @param {State} state @returns {number} */
+function contextOf(model, state) {
+  return model.sliders(state).find((/** @type {*} */ { id }) => id === "context").value;
 }
 
 /** What differs from the spec as it is declared. @param {*} model @param {State} state */
@@ -70,12 +78,12 @@ function changesOf(model, state) {
   for (const { id, label, options, chosen, declared } of model.switches(state)) {
     const named = (/** @type {string} */ option) => (options.find((known) => known.id === option) || { label: option }).label;
     if (chosen !== declared) {
-      found.push({ id: `switch-${id}`, label, now: named(chosen), was: named(declared), undo: (s) => withChoice(model, s, id, declared) });
+      found.push({ id: `switch-${id}`, label, now: named(chosen), was: named(declared), undo: (s) => withChoice(s, id, declared) });
     }
   }
   for (const { id, label, value, declared } of model.sliders(state)) {
     if (value !== declared) {
-      found.push({ id: `slider-${id}`, label, now: exact(value), was: exact(declared), undo: (s) => withNumber(model, s, id, declared) });
+      found.push({ id: `slider-${id}`, label, now: exact(value), was: exact(declared), undo: (s) => withNumber(s, id, declared) });
     }
   }
   for (const id of DTYPES) {
@@ -137,12 +145,11 @@ function readState(model, start, read, prefix) {
     const wanted = read.get(`${prefix}switch.${id}`);
     const now = model.switches(state).find((found) => found.id === id);
     const option = now && now.options.find((found) => found.id === wanted);
-    if (option && option.available) state = { ...state, choices: { ...state.choices, [id]: option.id } };
+    if (option && option.available) state = withChoice(state, id, option.id);
   }
   for (const { id } of model.sliders(state)) {
     const wanted = wholeNumber(read.get(prefix + id));
-    const slider = model.sliders(state).find((found) => found.id === id);
-    if (wanted !== null && slider && allowed(slider, wanted) === wanted) state = numbered(state, id, wanted);
+    if (wanted) state = withNumber(state, id, wanted);
   }
   for (const id of DTYPES) {
     const wanted = read.get(prefix + id);
@@ -163,13 +170,17 @@ function readTurning(model, read) {
   const kind = model.ropeKinds.find((known) => known.kind === read.get("rope.scaling"));
   if (kind) {
     turning.scaling = kind.kind;
-    for (const { id, min, max } of kind.fields) {
-      const text = read.get(`rope.${id}`);
-      const value = text !== null && /^[0-9]{1,12}(\.[0-9]{1,12})?$/.test(text) ? Number(text) : NaN;
-      if (value >= min && value <= max) turning.numbers[id] = value;
+    for (const field of kind.fields) {
+      const text = read.get(`rope.${field.id}`);
+      if (text !== null && DECIMAL.test(text)) turning.numbers[field.id] = positive(field, Number(text));
     }
   }
   return turning;
+}
+
+/** What a number of a scaling can be: above zero, within its bounds; else its default. @param {*} field @param {number} wanted */
+function positive({ min, max, value }, wanted) {
+  return wanted > 0 && wanted >= (min ?? 0) && wanted <= (max ?? MOST_FACTOR) ? wanted : value;
 }
 
 /** @param {string|null} text @returns {number|null} */
