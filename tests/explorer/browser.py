@@ -25,6 +25,7 @@ FLAGS = [
 ]
 DESKTOP = {"width": 1440, "height": 900}
 # A frame is drawn after a change, and what can wait follows once nothing moves.
+READY = "!document.querySelector('#data') || document.body.dataset.ready"
 DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
 
@@ -69,6 +70,7 @@ class Watched:
         """Open the page with a view in its address, and wait until it is drawn."""
         self.page.goto("about:blank")  # else another view of the same page is no new one
         self.page.goto(f"{self.url}{fragment}")
+        self.page.wait_for_function(READY)
         return self.drawn()
 
     def drawn(self) -> Page:

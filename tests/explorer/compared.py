@@ -28,9 +28,12 @@ READ = """() => ({
     [id, document.querySelector(`#${id}`).value])),
 })"""
 ABSENT = object()
-# What the page shows in other ways than figure by figure, or not at all.
-LEFT_OUT = {"name", "family", "mixers", "layer_kinds", "notes", "undeclared"}
-PROSE = ("conventions",)
+# What the page says in other ways than figure by figure: as a drawing, or in the playground of rotary positions.
+ELSEWHERE = {
+    *("name", "family", "mixers", "norms", "positions", "layer_kinds", "notes", "undeclared"),
+    *("rope.attention_factor", "rope.scaling", "rope.by_kind"),
+    *("weights.conventions", "flops.conventions"),
+}
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,9 @@ def missing_figures(shown: list[tuple[str, Any]], report: dict[str, Any]) -> lis
 def leaves(report: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys and values of what a report holds."""
     for name, value in report.items():
-        if (key == "" and name in LEFT_OUT) or name in PROSE:
-            continue
         path = f"{key}.{name}" if key else name
+        if path in ELSEWHERE:
+            continue
         if isinstance(value, dict):
             yield from leaves(value, path)
         else:

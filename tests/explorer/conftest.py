@@ -17,7 +17,6 @@ from tests.explorer.browser import Watched, chromium, watched
 def html() -> str:
     """The page of all shipped specs."""
     from archc.explorer.data import page_data
-
     from archc.explorer.page import page
     from archc.files import stamped_html
 
@@ -34,6 +33,12 @@ def url(html: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
+
+
+@pytest.fixture
+def few_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of few models, for tests that make one of their own: tracing all of them takes its time."""
+    monkeypatch.setattr("archc.explorer.data._shipped", lambda: ["gpt2", "llama3-8b"])
 
 
 @pytest.fixture

@@ -103,8 +103,9 @@ def test_pairs_and_scalings(open_page: Opener) -> None:
     assert page.locator("tr[aria-current]").get_attribute("data-pair") == "20"
     page.get_by_label("Scaling").select_option("linear")
     one.drawn()
-    assert {rows.nth(at).locator("td").nth(2).inner_text() for at in (0, 30, 63)} == {"× 8"}
-    factor = page.get_by_label("Factor", exact=True)
+    factor = page.get_by_label("factor", exact=True)
+    default = f"× {float(factor.input_value()):g}"
+    assert {rows.nth(at).locator("td").nth(2).inner_text() for at in (0, 30, 63)} == {default}
     factor.fill("3")
     factor.press("Enter")
     one.drawn()

@@ -58,10 +58,7 @@ def answer(port: int, path: str, host: str | None = None) -> tuple[int, bytes]:
     return got.status, content
 
 
-@pytest.fixture(autouse=True)
-def few_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them take their time with every change."""
-    monkeypatch.setattr("archc.explorer.data._shipped", lambda: ["gpt2"])
+pytestmark = pytest.mark.usefixtures("few_shipped")
 
 
 @pytest.fixture

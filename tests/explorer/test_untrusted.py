@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from archc.explorer.data import page_data
+import pytest
 
+from archc.explorer.data import page_data
 from archc.explorer.page import page
 from tests.explorer.browser import Watched
+
+pytestmark = pytest.mark.usefixtures("few_shipped")
 
 Opener = Callable[..., Watched]
 SCRIPT = "</script><script>window.taken=1</script><img src=x onerror=window.taken=1>"

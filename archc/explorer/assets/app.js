@@ -3,8 +3,25 @@
 const PAUSE = 180;
 const SPEAK_AFTER = 900;
 
-function start() {
-  const data = JSON.parse(byId("data").textContent || "");
+/** Unpack the data, and start. The time that it took is left on the page, in milliseconds. */
+async function begin() {
+  if (typeof DecompressionStream === "undefined") {
+    byId("problem").textContent = "This page needs a browser of 2023 or later.";
+    byId("problem").hidden = false;
+    return;
+  }
+  start(await unpacked(byId("data").textContent || ""));
+  document.body.dataset.ready = String(Math.round(performance.now()));
+}
+
+/** JSON that was compressed and written in base64. @param {string} text */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+}
+
+/** @param {*} data */
+function start(data) {
   const app = { model: createModel(data, FORMULAS), change };
   const home = app.model.specs[0].name;
   let wished = fromHash(app.model, location.hash, home);
