@@ -83,8 +83,10 @@ def test_wherever_the_controls_lead(browser: Browser, url: str, tmp_path: Path, 
     chance = random.Random(spec)
     wrong = []
     with watched(browser, url) as one:
-        for _ in range(STATES):
-            one.go(f"#spec={spec}")
+        one.go()
+        for state in range(STATES):
+            one.page.evaluate("(to) => (location.hash = to)", f"#spec={spec}&state={state}")
+            one.rested()
             done = [move(one, chance) for _ in range(MOVES)]
             wrong += [f"after {', '.join(done)}: {line}" for line in held(read(one.page), tmp_path)]
     assert wrong == []

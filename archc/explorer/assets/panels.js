@@ -15,6 +15,7 @@ function createPanels(app) {
       fill(slots.weights, figureTable("Weights", WEIGHT_ROWS, shown), conventions(shown, "weights.conventions"));
       fill(slots.flops, figureTable("Operations", FLOP_ROWS, shown));
       fill(slots.counted, conventions(shown, "flops.conventions"));
+      slots.counted.parentElement.hidden = slots.counted.querySelector("li") === null;
       fill(slots.limits, figureTable("Reach", LIMIT_ROWS, shown), reachOf(shown));
     },
     idle(shown, view) {
