@@ -12,9 +12,11 @@ import json
 import re
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
+
+from archc.render.colours import PARTS, SERIES, Colour
 
 SCRIPTS = (
     "model.js",
@@ -41,7 +43,7 @@ def page(data: Mapping[str, Any], *, live: bool = False) -> str:
     `data` is what `page_data` returns; the page begins with its first model. `live` adds the part that asks the server
     whether a spec has changed.
     """
-    style, script = _asset("style.css"), _script(data, live)
+    style, script = f"{_colours()}\n{_asset('style.css')}", _script(data, live)
     values = {
         "STYLE": style,
         "SCRIPT": script,
@@ -69,6 +71,26 @@ def _formulas(data: Mapping[str, Any]) -> str:
     """The formulas as functions: written into the script, so that the page need not be allowed to make code of text."""
     lists = (f"{kind}: (floor) => [{','.join(f'(v)=>{one}' for one in data[kind])}]" for kind in _FORMULAS)
     return f"const FORMULAS = {{\n{','.join(lists)}\n}};"
+
+
+def _colours() -> str:
+    """The colours of everything that archc draws, and the lighter or darker one that can be read on each."""
+    names = {**PARTS, **{f"series-{index}": colour for index, colour in enumerate(SERIES)}}
+
+    def rules(shade: Callable[[Colour], str]) -> str:
+        shades = {name: shade(colour) for name, colour in names.items()}
+        return " ".join(f"--{name}: {own}; --on-{name}: {_readable_on(own)};" for name, own in shades.items())
+
+    light, dark = rules(lambda colour: colour.light), rules(lambda colour: colour.dark)
+    return f':root {{ {light} }}\n:root[data-theme="dark"] {{ {dark} }}'
+
+
+def _readable_on(colour: str) -> str:
+    """White or black, whichever stands out more (WCAG 2.2: the relative luminance of colours, and their contrast)."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    luminance = sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
 def _policy(style: str, script: str, live: bool) -> str:
