@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("archc.cli.schema", "The spec language as JSON Schema."),
     "report": ("archc.cli.report", "Sizes, caches, FLOPs and the rope table of a spec."),
     "compare": ("archc.cli.compare", "The figures of several specs side by side."),
+    "explore": ("archc.cli.explore", "One page to look at models, and change them."),
     "diff": ("archc.cli.diff", "In what two specs differ, and what each difference changes."),
     "import": ("archc.cli.importing", "A spec from a config.json, a checkpoint folder or a GGUF file."),
     "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from archc import __version__
@@ -50,6 +51,13 @@ def page_data(
         "rotation": rotation_data(book),
         **book.export(),
     }
+
+
+@cache
+def _traced(names: tuple[str, ...]) -> tuple[dict[str, dict[str, Any]], Book]:
+    """Models that do not change while a page is served, and the book that their formulas are in."""
+    book = Book()
+    return {name: _model(name, compile_spec(name), book) for name in names}, book
 
 
 def _shipped() -> list[str]:

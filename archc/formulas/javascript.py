@@ -67,6 +67,13 @@ class Book:
         self._conditions: dict[tuple[sympy.Basic, bool], int] = {}
         self._trees: dict[int, tuple[object, int]] = {}
 
+    def copy(self) -> Book:
+        """A book that goes on from here, and leaves this one as it is."""
+        made = Book()
+        for name, kept in vars(self).items():
+            setattr(made, name, kept.copy())
+        return made
+
     def count(self, number: object) -> int | list[int]:
         """The number of an expression of whole numbers; for a fraction those of what is above and below the line."""
         expression = expression_of(number)

@@ -40,6 +40,7 @@ SURFACE = {
         "--json",
         "--force",
     ],
+    "explore": ["[SPEC...]", "-o", "--output", "--force", "--serve", "--port"],
     "diff": ["A", "B", "--json", "--force"],
     "import": ["SRC", "-o", "--output", "--explain", "--json", "--force"],
     "generate": ["SPEC", "--set", "-o", "--output", "--force"],

@@ -4,12 +4,12 @@
  *
  * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, batch: number,
  *   dtype: string, kv_dtype: string, state_dtype: string}} State
+ * `formulas` holds functions that make the lists of formulas from a way to round down.
  * `choices` and `numbers` hold what was changed; all else is as the spec declares it.
  */
-function createModel(data) {
-  const compiled = (list) => new Function("floor", `"use strict"; return [${list.map((e) => `(v) => ${e}`).join(",")}]`);
-  const counts = compiled(data.counts)(floor);
-  const doubles = compiled(data.doubles)(Math.floor);
+function createModel(data, formulas) {
+  const counts = formulas.counts(floor);
+  const doubles = formulas.doubles(Math.floor);
   const models = new Map(data.models.map((model) => [model.name, model]));
   const RECURRENT = "state";
 
