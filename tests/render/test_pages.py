@@ -193,8 +193,12 @@ def test_layers_are_drawn_and_the_first_divergence_is_marked() -> None:
 def test_a_streamed_run_shows_what_adds_up() -> None:
     document = passing()
     document["stream"] = {"drift": {"64 tokens": {"layers.0.out": 0.5, "layers.1.out": 0.75}}}
-    words = Page(validation_page(document)).all("main")[0].words
-    assert "What adds up from layer to layer, on 64 tokens" in words
+    page = Page(validation_page(document))
+    (row,) = page.all("tr", data_drift="64 tokens")
+    assert "0.75" in row.words
+    columns = [one.attributes["data-figure"] for one in page.all("line", class_="column")]
+    assert columns[:2] == ["0.5", "0.75"]
+    assert "h2 What adds up from layer to layer" not in Page(validation_page(passing())).outline()
 
 
 def test_the_diagnosis_is_on_top() -> None:

@@ -39,9 +39,9 @@ class Group(NamedTuple):
 class Inside(NamedTuple):
     """The points of a model in order."""
 
-    title: str
+    probe: str
     scale: Scale
-    bound: float | None
+    bound: float
     points: list[Point]
     groups: list[Group]
     columns: list[str]
@@ -76,6 +76,7 @@ def validation_page(document: Document, *, strict: bool = False) -> str:
     bound: float = document["bound"]
     found = [one for one in findings(document, strict=strict) if one.rule not in {"diagnosis", "parity"}]
     probes: Sequence[Mapping[str, Any]] = document["probes"]
+    drifts = _drifts(document)
     return filled(
         "validation.html.j2",
         document,
@@ -89,7 +90,9 @@ def validation_page(document: Document, *, strict: bool = False) -> str:
         strip_scale=Scale.over(
             (figure for one in probes for figure in one["by_position"]["times_floor"]), 0.01, bound, 100
         ),
-        insides=_insides(document),
+        inside=_inside(document),
+        drifts=drifts,
+        drift_scale=Scale.over((figure for one in drifts for figure in one.figures), 0.01, bound, 100),
         mistakes=_mistakes(document["faults"], bound) if document["faults"] else [],
         mistake_scale=_mistake_scale(document, bound),
     )
@@ -114,33 +117,33 @@ def _strip(probe: Mapping[str, Any], bound: float) -> Strip:
     return Strip(probe["name"], width, figures, next(beyond, None))
 
 
-def _insides(document: Document) -> list[Inside]:
-    """The layers judged alone; of a streamed run, also what adds up from layer to layer."""
-    found = []
-    alone, stream = document["blockwise"], document.get("stream")
-    if alone is not None:
-        first = (document["first_divergence"] or {}).get("point")
-        found.append(_inside(f"Layers judged alone, on {alone['probe']}", alone["points"], alone["bound"], first))
-    for probe, points in (stream["drift"] if stream else {}).items():
-        if points:
-            found.append(_inside(f"What adds up from layer to layer, on {probe}", points, None, None))
-    return found
+def _drifts(document: Document) -> list[Strip]:
+    """What adds up in a streamed run, layer by layer."""
+    stream = document["stream"] or {"drift": {}}
+    return [Strip(probe, 1, list(points.values()), None) for probe, points in stream["drift"].items() if points]
 
 
-def _inside(title: str, figures: Mapping[str, float | None], bound: float | None, first: str | None) -> Inside:
+def _inside(document: Document) -> Inside | None:
+    """The layers judged alone, if they were."""
+    found = document["blockwise"]
+    if found is None:
+        return None
+    figures: Mapping[str, float | None] = found["points"]
+    first = (document["first_divergence"] or {}).get("point")
     wide = 100 / len(figures)
     points = [Point(name, round((n + 0.5) * wide, 3), figure) for n, (name, figure) in enumerate(figures.items())]
     columns = list(dict.fromkeys(_within(point.name)[1] for point in points))
-    groups: dict[str, list[Point]] = defaultdict(list)
+    members: dict[str, list[Point]] = defaultdict(list)
     for point in points:
-        groups[_within(point.name)[0]].append(point)
-    rows = []
-    for name, members in groups.items():
-        by_column = {_within(one.name)[1]: (one.name, one.figure) for one in members}
-        start = round(members[0].at - wide / 2, 3)
-        rows.append(Group(name, start, round(len(members) * wide, 3), [by_column.get(column) for column in columns]))
-    scale = Scale.over(figures.values(), 0.1, bound or 1, 100)
-    return Inside(title, scale, bound, points, rows, columns, next((one for one in points if one.name == first), None))
+        members[_within(point.name)[0]].append(point)
+    groups = []
+    for name, own in members.items():
+        by_column = {_within(one.name)[1]: (one.name, one.figure) for one in own}
+        start = round(own[0].at - wide / 2, 3)
+        groups.append(Group(name, start, round(len(own) * wide, 3), [by_column.get(column) for column in columns]))
+    scale = Scale.over(figures.values(), 0.1, found["bound"], 100)
+    marked = next((one for one in points if one.name == first), None)
+    return Inside(found["probe"], scale, found["bound"], points, groups, columns, marked)
 
 
 def _within(point: str) -> tuple[str, str]:
