@@ -47,8 +47,9 @@ def layernorm(model: Model) -> None:
         def forward(self, hidden_states: Tensor) -> Tensor:
             return super().forward(hidden_states - hidden_states.mean(-1, keepdim=True))
 
-    for norm in (one for layer in layers(model) for one in (layer.input_layernorm, layer.post_attention_layernorm)):
-        norm.__class__ = Centring
+    for norm in norms(model):
+        if len(norm.weight) == model.config.hidden_size:  # not those of heads
+            norm.__class__ = Centring
 
 
 def final_norm_weight(model: Model) -> None:
