@@ -140,8 +140,9 @@ def _topics(_: click.Context, incomplete: str) -> Items:
         return
     from archc.faults.catalogue import CATALOGUE
 
-    names = {**dict.fromkeys([*codes, "faults"]), **field_values(), **dict.fromkeys(fault.id for fault in CATALOGUE)}
-    yield from _plain(names, incomplete)
+    yield from _plain(
+        dict.fromkeys([*codes, "faults", *field_values(incomplete), *(fault.id for fault in CATALOGUE)]), incomplete
+    )
 
 
 def _settings(_: click.Context, incomplete: str) -> Items:
@@ -150,8 +151,9 @@ def _settings(_: click.Context, incomplete: str) -> Items:
 
     path, equals, _value = incomplete.partition("=")
     if equals:
-        return _plain((f"{path}={value}" for value in field_values().get(path, ())), incomplete)
-    return (CompletionItem(f"{path}=", type="part") for path in field_values() if path.startswith(incomplete))
+        return _plain((f"{path}={value}" for value in field_values(path).get(path, ())), incomplete)
+    paths = (path for path in field_values(incomplete) if path.startswith(incomplete))
+    return (CompletionItem(f"{path}=", type="part") for path in paths)
 
 
 def _json_file(context: click.Context, incomplete: str) -> Items:

@@ -15,10 +15,14 @@ from archc.spec.language import ITEM, Header, KindFields
 Values = dict[str, tuple[str, ...]]
 
 
-def field_values() -> Values:
-    """Every path that has a meaning, with the values that the field may have where they can be listed."""
+def field_values(beginning: str = "") -> Values:
+    """Every path that has a meaning, with the values that the field may have where they can be listed.
+
+    Of sections that a path with this beginning cannot be in, nothing is read, and little is said.
+    """
     found: Values = {}
-    sections = [(name, fields_of(name, kind)) for name in ("position", *PARTS) for kind in KINDS[name]]
+    names = [name for name in ("position", *PARTS) if f"{name}.".startswith(beginning) or beginning.startswith(name)]
+    sections = [(name, fields_of(name, kind)) for name in names for kind in KINDS[name]]
     header, *kinds = inspect.multi_type_info([Header, ResidualFields, *(fields for _, fields in sections)])
     assert isinstance(header, inspect.StructType)
     for field in header.fields:
