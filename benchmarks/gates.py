@@ -152,7 +152,7 @@ def applies(mistake: Mistake, model: Model) -> bool:
     return all(has for word, has in needs.items() if word in words)
 
 
-def table(target: str) -> str:
+def table(target: str, only: list[str]) -> str:
     """The table, what is counted, and the versions."""
     validator = find_validator(target)
     weights = validator.weights
@@ -167,7 +167,7 @@ def table(target: str) -> str:
     ]
     rows: list[Row] = []
     for name, mistake in MISTAKES.items():
-        if applies(mistake, reference):
+        if applies(mistake, reference) and (not only or name in only):
             rows.append(row := judge(target, name, reference, weights, inputs))
             cells = ["" if passed else "caught" for passed in (*row.practices, row.archc)]
             named = f"{'' if row.rightly else 'otherwise: '}`{row.named}`" if row.named else "–"
@@ -210,10 +210,11 @@ def main() -> int:
     """Print the table, or put it into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="tiny", help="a validator that names its weights")
+    parser.add_argument("--only", action="append", default=[], choices=MISTAKES, help="of these mistakes alone")
     parser.add_argument("--write", action="store_true", help="put the table into docs/why-archc.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    text = table(options.target)
+    text = table(options.target, options.only)
     print(text)
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
