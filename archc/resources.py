@@ -5,11 +5,15 @@ copies inside the package. Nothing else in archc needs to know which of the two 
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from archc.errors import IncompleteError
 
 _PACKAGE = Path(__file__).resolve().parent
+
+FolderName = Literal["specs", "templates", "validators", "codes", "measured"]
+FOLDERS: tuple[FolderName, ...] = get_args(FolderName)
+"""Every folder of data that archc needs."""
 
 # Name of a folder → its place below the repository's root.
 _IN_CHECKOUT = {
@@ -21,7 +25,7 @@ _IN_CHECKOUT = {
 }
 
 
-def folder(name: Literal["specs", "templates", "validators", "codes", "measured"]) -> Path:
+def folder(name: FolderName) -> Path:
     """Return the folder of that name: the installed copy if there is one, else the repository's own."""
     installed = _PACKAGE / "_data" / name
     checkout = _PACKAGE.parent / _IN_CHECKOUT[name]

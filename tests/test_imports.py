@@ -28,6 +28,8 @@ LIGHT_COMMANDS = [
     ["explain", "attention.kv_heads"],
     ["explain", "cache.positions"],
     ["generate", "gpt2", "-o", "{tmp}/model.py"],
+    ["doctor"],
+    ["completion", "bash"],
 ]
 
 # Runs `python -m archc ARGUMENTS` in this very process, so that its modules can be looked at when it ends.
@@ -70,6 +72,17 @@ def test_formulas_load_sympy_and_nothing_heavier() -> None:
     heavy, done = run_watched(RUN_ARCHC, "report", "gpt2", "--formula")
     assert done.returncode == 0, done.stderr
     assert heavy == ["sympy"]
+
+
+@pytest.mark.parametrize("words", ["report gp", "report gpt2 --set attention.k", "explain norm", "validate t"])
+def test_completion_is_light(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ["archc", *words.split()]
+    for name, value in (("COMP_WORDS", "\n".join(typed)), ("COMP_CWORD", str(len(typed) - 1))):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("_ARCHC_COMPLETE", "bash_complete")
+    found, done = run_watched(RUN_ARCHC, watched=(*HEAVY, "pydantic", "jinja2", "rich"))
+    assert (done.returncode, found) == (0, [])
+    assert f"plain,{typed[-1]}" in done.stdout or f"part,{typed[-1]}" in done.stdout
 
 
 @pytest.mark.parametrize("ending", ["", "; sys.exit(0)", "; sys.exit(1)", "; 1 / 0"])

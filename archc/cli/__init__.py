@@ -70,9 +70,11 @@ def _outcome(error: BaseException) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from archc.cli.app import app
+    from archc.cli.app import VARIABLE, app
 
-    if "_ARCHC_COMPLETE" in os.environ:
+    if VARIABLE in os.environ:
+        from archc.cli import completing  # noqa: F401  # registers the shells
+
         app.main(arguments, prog_name="archc")  # click's shell completion, which ends the program itself
     if not arguments:
         with app.make_context("archc", ["--help"], resilient_parsing=True) as context:

@@ -5,44 +5,69 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from archc import __version__
 from archc.cli.options import settle_json
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "list": ("archc.cli.listing", "The shipped specs, a line each."),
-    "check": ("archc.cli.check", "Check specs, and their published figures."),
-    "explain": ("archc.cli.explain", "What a diagnostic or a field of a spec means."),
-    "schema": ("archc.cli.schema", "The spec language as JSON Schema."),
-    "report": ("archc.cli.report", "Sizes, caches, FLOPs and the rope table of a spec."),
-    "compare": ("archc.cli.compare", "The figures of several specs side by side."),
-    "explore": ("archc.cli.explore", "One page to look at models, and change them."),
-    "diff": ("archc.cli.diff", "In what two specs differ, and what each difference changes."),
-    "import": ("archc.cli.importing", "A spec from a config.json, a checkpoint folder or a GGUF file."),
-    "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
-    "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
-    "validate": ("archc.cli.validate", "Prove a port against the reference."),
-    "sweep": ("archc.cli.sweep", "The gate over many checkpoints, here or on a cluster."),
-    "faults": ("archc.cli.faults", "What each mistake would cost, and whether the gate sees it."),
-    "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
-    "trace": ("archc.cli.trace", "Record what the reference computes, for ports elsewhere."),
-    "certificate": ("archc.cli.certificate", "Whether a certificate holds, and weights are those of it."),
-    "weights": ("archc.cli.weights", "Two checkpoints, tensor by tensor."),
-    "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+VARIABLE = "_ARCHC_COMPLETE"
+"""The environment variable by which a shell asks for completions."""
+
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look at models": {
+        "list": ("archc.cli.listing", "The shipped specs, a line each."),
+        "report": ("archc.cli.report", "Sizes, caches, FLOPs and the rope table of a spec."),
+        "compare": ("archc.cli.compare", "The figures of several specs side by side."),
+        "explore": ("archc.cli.explore", "One page to look at models, and change them."),
+        "diff": ("archc.cli.diff", "In what two specs differ, and what each difference changes."),
+    },
+    "Describe one": {
+        "check": ("archc.cli.check", "Check specs, and their published figures."),
+        "explain": ("archc.cli.explain", "What a diagnostic, a field of a spec or a fault means."),
+        "import": ("archc.cli.importing", "A spec from a config.json, a checkpoint folder or a GGUF file."),
+        "export": ("archc.cli.export", "The config.json of a spec, as its family's models have it."),
+        "schema": ("archc.cli.schema", "The spec language as JSON Schema."),
+    },
+    "Port one": {
+        "generate": ("archc.cli.generate", "A PyTorch module for exactly one architecture."),
+        "validate": ("archc.cli.validate", "Prove a port against the reference."),
+        "faults": ("archc.cli.faults", "What each mistake would cost, and whether the gate sees it."),
+        "lengths": ("archc.cli.lengths", "Loss by position: test the lengths you serve."),
+        "trace": ("archc.cli.trace", "Record what the reference computes, for ports elsewhere."),
+    },
+    "Weights": {
+        "fetch": ("archc.cli.fetch", "Get the weights that a validator names."),
+        "weights": ("archc.cli.weights", "Two checkpoints, tensor by tensor."),
+    },
+    "Many at once, and for the record": {
+        "sweep": ("archc.cli.sweep", "The gate over many checkpoints, here or on a cluster."),
+        "certificate": ("archc.cli.certificate", "Whether a certificate holds, and weights are those of it."),
+    },
+    "archc itself": {
+        "doctor": ("archc.cli.doctor", "What is installed, what is missing, and what mends it."),
+        "completion": ("archc.cli.completion", "Let the shell complete what you type."),
+    },
 }
-"""Name of a command → the module whose `command` it is, and the line that `archc --help` shows."""
+"""What commands are for, in the order in which a newcomer meets them: name of a command → the module whose `command` it
+is, and the line that `archc --help` shows."""
+
+COMMANDS: dict[str, tuple[str, str]] = {name: place for section in SECTIONS.values() for name, place in section.items()}
+"""The same without their sections."""
 
 HELP = """Compile an architecture spec, and prove that a port of a model keeps to it.
 
 \b
 Examples:
-  archc list                        the models that archc knows
-  archc report llama3-8b            how large one is
-  archc report path/to/config.json  the same of any published model
+  archc report llama3-8b            how large a model is
+  archc report path/to/config.json  the same of a model's config
   archc check my-model.yaml         whether a spec of your own holds
+  archc validate tiny               the gate, in seconds
+  archc doctor                      whether all of archc works here
 
 SPEC is a path, the name of a shipped spec, or a config to import.
 Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not complete.
@@ -63,8 +88,17 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        widest = max(map(len, COMMANDS))  # one column for all sections
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{widest}}", line) for name, (_, line) in commands.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

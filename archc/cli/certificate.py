@@ -45,7 +45,7 @@ def command(file: str, weights: str | None) -> int:
     content = _content(Path(file))
     try:
         found = msgspec.json.decode(content, type=_Certificate)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise UsageError(
             f"{quoted(file, 200)} is no certificate", "give one of `archc validate --certificate`"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,16 @@ def test_a_certificate_that_was_changed(file: Path, weights: Path) -> None:
     assert "it was changed since archc wrote it" in done.out
 
 
+def test_names_in_a_certificate_lead_nowhere(file: Path, weights: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    changed = json.loads(file.read_text())
+    changed["weights"].append({"name": "../secret", "sha256": sha256(b"secret").hexdigest()})
+    file.write_text(json.dumps(changed))
+    done = archc("certificate", str(file), "--weights", str(weights))
+    assert done.code == 1
+    assert "../secret: not in" in done.out
+
+
 def test_a_record_of_a_failure_is_none(tmp_path: Path) -> None:
     emit_json(certificate(failing(), [], None), str(tmp_path / "c.json"))
     done = archc("certificate", str(tmp_path / "c.json"))
@@ -69,7 +80,12 @@ def test_a_record_of_a_failure_is_none(tmp_path: Path) -> None:
     assert done.out.startswith("Record of a failed validation; it certifies nothing, 20")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "\x00", '{"title": 1}', '{"weights": "../../etc"}', "[" * 10**5])
+NESTED = '{"x": ' + "[" * 10**5 + "]" * 10**5 + "}"
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", "\x00", '{"title": 1}', '{"weights": "../../etc"}', "[" * 10**5, NESTED]
+)
 def test_what_is_no_certificate(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.json").write_text(content)
     done = archc("certificate", str(tmp_path / "c.json"))

@@ -77,7 +77,7 @@ def test_nothing_asked_for() -> None:
     done = run()
     assert (done.code, done.out) == (2, "")
     assert "Usage: archc" in done.err
-    assert "Commands:" in done.err
+    assert "Look at models:" in done.err
 
 
 def test_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,22 @@ def test_a_config_with_fewer_layers_than_the_weights_is_no_reference(
         gate(BY_NAME["llama-default"], folder)
 
 
+@pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation", "_experts_implementation_internal"])
+def test_a_config_may_choose_no_code(key: str, checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """transformers would fetch kernels by such a name, and run them."""
+    folder = changed(checkpoint("llama-default"), tmp_path / "chosen", **{key: "somebody/kernels"})
+    with pytest.raises(IncompleteError, match="may fetch and run code"):
+        Reference(folder)
+
+
+def test_code_beside_a_checkpoint_is_not_run(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    names = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
+    folder = changed(checkpoint("llama-default"), tmp_path / "custom", auto_map=names)
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Config: pass\nclass Model: pass\n")
+    Reference(folder)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_an_old_buffer_is_no_reason_to_refuse(checkpoint: Checkpoint, tmp_path: Path) -> None:
     """gpt2's own checkpoint stores the causal mask of every layer, which no version has read for years."""
     from safetensors.torch import load_file, save_file
