@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -32,6 +33,19 @@ sys.exit("import torch" in sys.argv and not int(os.environ["HAS_TORCH"]))
 """
 
 
+# Runs what it is told to, with this archc.
+REAL_PYTHON = """#!/bin/sh
+PYTHONPATH={root} exec {python} "$@"
+"""
+RIGHT = """
+import transformers
+
+
+def load(weights, dtype):
+    return transformers.AutoModelForCausalLM.from_pretrained(weights, dtype=dtype, attn_implementation="eager").eval()
+"""
+
+
 @dataclass(frozen=True)
 class Ran:
     """How a step ended: its exit code, the command lines that python saw, the outputs and the summary."""
@@ -44,13 +58,20 @@ class Ran:
 
 
 def run(
-    name: str, folder: Path, *, verdict: str = "PASS: fine", code: int = 0, torch: bool = True, **inputs: str
+    name: str,
+    folder: Path,
+    *,
+    verdict: str = "PASS: fine",
+    code: int = 0,
+    torch: bool = True,
+    really: bool = False,
+    **inputs: str,
 ) -> Ran:
     """Run one step in `folder`, with the inputs as the runner gives them: defaults, and the environment filled in."""
     step = STEPS[name]
     fake = folder / "bin" / "python"
     fake.parent.mkdir(exist_ok=True)
-    fake.write_text(PYTHON.format(python=sys.executable))
+    fake.write_text((REAL_PYTHON if really else PYTHON).format(python=sys.executable, root=ROOT))
     fake.chmod(0o755)
     notes, output, summary = (folder / name for name in ("notes", "output", "summary"))
     for file in (notes, output, summary):
@@ -187,3 +208,34 @@ def test_the_options_are_those_of_the_command() -> None:
     known = {name for option in command.params for name in option.opts}
     used = set(re.findall(r"(--[a-z-]+)=", STEPS["Validate"]["run"])) | {"--strict"}
     assert used - {"--port-command"} <= known
+
+
+WORKFLOW = yaml.safe_load(
+    re.findall(r"```yaml\n(name: parity\n.*?)```", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+)
+(USED,) = (
+    step["with"] for step in WORKFLOW["jobs"]["validate"]["steps"] if step["uses"].partition("@")[0] == "OWNER/archc"
+)
+
+
+def test_the_workflow_in_the_guide_gives_inputs_that_there_are() -> None:
+    assert set(USED) <= set(ACTION["inputs"])
+    assert all(isinstance(text, str) for text in USED.values())  # GitHub has no other inputs: true alone is no text
+    assert WORKFLOW["permissions"]["security-events"] == "write"
+
+
+@pytest.mark.parametrize(("wrong", "code", "verdict"), [(False, 0, "PASS: "), (True, 1, "FAIL: ")])
+def test_the_step_of_the_guide_validates(tmp_path: Path, wrong: bool, code: int, verdict: str) -> None:
+    """As the guide has it, with archc itself: tiny as the model, and a quick run."""
+    (tmp_path / "specs").mkdir()
+    shutil.copy(ROOT / "specs" / "tiny.yaml", tmp_path / "specs" / "my-model.yaml")
+    shutil.copytree(ROOT / "validators" / "weights" / "tiny", tmp_path / "checkpoint")
+    (tmp_path / "ports").mkdir()
+    port = (ROOT / "examples" / "wrong_activation.py").read_text() if wrong else RIGHT
+    (tmp_path / "ports" / "my_port.py").write_text(port)
+    inputs = {key.replace("-", "_"): text for key, text in USED.items() if key not in {"strict", "args"}}
+    ran = run("Validate", tmp_path, really=True, args="--quick", **inputs)
+    assert ran.code == code, ran.log
+    assert ran.outputs["verdict"].startswith(verdict)
+    for name in ("gate.json", "gate.xml", "gate.sarif", "certificate.json"):
+        assert (tmp_path / "archc-reports" / name).exists()

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import yaml
-from pre_commit.clientlib import load_manifest
+from pre_commit.clientlib import load_config, load_manifest
 
 from tests.cli.runner import archc
 from tests.test_imports import ROOT
@@ -37,3 +37,13 @@ def test_which_files_it_is_given() -> None:
     assert files.search("models/specs/small/a.yaml")
     assert not files.search("my-specs/a.yaml")
     assert not files.search(".github/workflows/ci.yaml")
+
+
+def test_the_configuration_in_the_guide_is_one_and_names_the_hook(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    file = tmp_path / ".pre-commit-config.yaml"
+    file.write_text(re.findall(r"```yaml\n(repos:\n.*?)```", guide, re.DOTALL)[0])
+    (repository,) = load_config(str(file))["repos"]
+    (hook,) = repository["hooks"]
+    assert hook["id"] == HOOK["id"]
+    assert re.search(hook["files"], "models/a.yaml")

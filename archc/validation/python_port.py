@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import site
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from archc.architecture.model import Architecture
 
 Factory = Callable[[Path, torch.dtype], Any]
+_SHOWN_LINES = 3
 
 
 def find_factory(place: str) -> Factory:
@@ -198,6 +202,14 @@ def _blamed(what: str) -> Iterator[None]:
     except (ArchcError, MemoryError):
         raise
     except Exception as error:  # the user's code may raise anything
-        reason = str(error).strip().splitlines() or [""]
-        text = f"{type(error).__name__}: {reason[0][:200]}".rstrip(": ")
-        raise IncompleteError(f"{what}: {text}", "mend the port") from error
+        first, *rest = [line.strip()[:200] for line in str(error).strip().splitlines()] or [""]
+        text = f"{type(error).__name__}: {first}".rstrip(": ")
+        detail = "\n".join([*rest[:_SHOWN_LINES], *_line_of(error)])
+        raise IncompleteError(f"{what}: {text}", "mend the port", detail) from error
+
+
+def _line_of(error: Exception) -> list[str]:
+    """The innermost line of the user's own code that an error went through."""
+    installed = (str(Path(__file__).parents[1]), *site.getsitepackages(), sysconfig.get_paths()["stdlib"], "<")
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(installed)]
+    return [f"{Path(one.filename).name}:{one.lineno}, in {one.name}: {one.line}" for one in frames[-1:]]

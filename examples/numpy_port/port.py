@@ -1,4 +1,4 @@
-"""SmolLM2, or any plain Llama, written by hand in numpy: a port that is a command.
+"""Llama or Qwen3 (so SmolLM2, and tiny), written by hand in numpy: a port that is a command.
 
 python port.py WEIGHTS PROBES OUT reads a Hugging Face checkpoint folder and a file of probes, and writes their logits,
 and the activations on the way.
@@ -58,22 +58,43 @@ def read_weights(folder: Path) -> dict[str, Floats]:
     return {name: np.asarray(tensor, np.float32) for file in files for name, tensor in read(file).items()}
 
 
+def frequencies(rope: dict[str, Any], head_dim: int) -> Floats:
+    """By how much each pair of a head turns from one position to the next, [head_dim / 2]."""
+    plain = rope["rope_theta"] ** -(np.arange(0, head_dim, 2) / head_dim)
+    kind = rope.get("rope_type", "default")
+    if kind == "default":
+        return plain.astype(np.float32)
+    if kind != "llama3":
+        raise SystemExit(f"this port knows no rope_type {kind}")
+    # What turns often within the original context stays, what hardly turns is stretched, between they blend.
+    turns = rope["original_max_position_embeddings"] * plain / (2 * np.pi)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return (kept * plain + (1 - kept) * plain / rope["factor"]).astype(np.float32)
+
+
 class Llama:
-    """A decoder with RMSNorm, rotary positions, grouped heads and a gated feed-forward; no biases."""
+    """A decoder with RMSNorm, rotary positions, grouped heads and a gated feed-forward.
+
+    Windows where the config has them; biases, and norms on queries and keys, where the weights do.
+    """
 
     def __init__(self, folder: Path) -> None:
         config = json.loads((folder / "config.json").read_text())
         rope = config.get("rope_parameters") or {"rope_theta": config.get("rope_theta", 10000.0)}
-        if rope.get("rope_type", "default") != "default" or config["hidden_act"] != "silu":
-            raise SystemExit("this port knows plain rotary positions and SiLU alone")
+        if config["model_type"] not in ("llama", "qwen3") or config["hidden_act"] != "silu":
+            raise SystemExit("this port knows llama and qwen3, with SiLU")
         self.weights = read_weights(folder)
         self.layers: int = config["num_hidden_layers"]
         self.heads: int = config["num_attention_heads"]
         self.kv_heads: int = config["num_key_value_heads"]
         self.head_dim: int = config.get("head_dim") or config["hidden_size"] // self.heads
         self.eps = np.float32(config["rms_norm_eps"])
-        pairs = np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim)
-        self.frequencies = 1 / np.float32(rope["rope_theta"]) ** pairs  # [head_dim / 2]
+        self.frequencies = frequencies(rope, self.head_dim)
+        kinds = config.get("layer_types") or ["full_attention"] * self.layers
+        self.windows: list[int | None] = [
+            config["sliding_window"] if kind == "sliding_attention" else None for kind in kinds
+        ]
         self.points: dict[str, Floats] = {}  # activations of the last call, by archc's names: shown if a port fails
 
     def __call__(
@@ -113,12 +134,18 @@ class Llama:
     ) -> Floats:
         """What a layer's attention adds; query head h reads key/value head h // (heads / kv_heads)."""
         prefix = f"model.layers.{layer}.self_attn."
-        q = self.rotate(self.split(self.linear(x, prefix + "q_proj"), self.heads), positions)
-        k = self.rotate(self.split(self.linear(x, prefix + "k_proj"), self.kv_heads), positions)
+        q = self.split(self.linear(x, prefix + "q_proj"), self.heads)
+        k = self.split(self.linear(x, prefix + "k_proj"), self.kv_heads)
+        if prefix + "q_norm.weight" in self.weights:
+            q, k = self.norm(q, prefix + "q_norm"), self.norm(k, prefix + "k_norm")
+        q, k = self.rotate(q, positions), self.rotate(k, positions)
         v = self.split(self.linear(x, prefix + "v_proj"), self.kv_heads)
         if layer in cache:
             k, v = (np.concatenate(pair, axis=2) for pair in zip(cache[layer], (k, v), strict=True))
         cache[layer] = k, v
+        if (window := self.windows[layer]) is not None:  # by places in the row: positions may have gaps
+            places = np.arange(k.shape[2])
+            allowed = allowed & (places > places[-x.shape[1] :, None] - window)
         k, v = (np.repeat(one, self.heads // self.kv_heads, axis=1) for one in (k, v))
         scores = q @ k.swapaxes(-1, -2) * np.float32(self.head_dim**-0.5)
         # Not -inf: a row of padding alone would be 0 / 0, and not a number.
@@ -144,9 +171,9 @@ class Llama:
         return self.weights[name + ".weight"] * (x * scale)
 
     def linear(self, x: Floats, name: str) -> Floats:
-        """A matrix stored as [out, in]."""
+        """A matrix stored as [out, in], and its bias where it has one."""
         product: Floats = x @ self.weights[name + ".weight"].T
-        return product
+        return product + self.weights[name + ".bias"] if name + ".bias" in self.weights else product
 
 
 def main(weights: Path, probes: Path, out: Path) -> None:

@@ -20,7 +20,8 @@ from archc.validation.gate import GateResult, run_gate
 from tests.tiny import BY_NAME
 
 Checkpoint = Callable[[str], Path]
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 NUMPY = f"{shlex.quote(sys.executable)} {shlex.quote(str(EXAMPLES / 'numpy_port' / 'port.py'))}"
 JAX = f"{EXAMPLES / 'jax_port' / 'port.py'}:load"
 PORTS = [
@@ -34,14 +35,16 @@ PORTS = [
 SMOLLM2 = checkpoint_folder("smollm2-135m")
 
 
-def gate(port: ChosenPort, folder: Path) -> GateResult:
-    compiled = compile_text(BY_NAME["llama-default"].text())
+def gate(port: ChosenPort, folder: Path, name: str = "llama-default") -> GateResult:
+    compiled = compile_spec("tiny") if name == "tiny" else compile_text(BY_NAME[name].text())
     return run_gate(compiled, folder, lambda _step: None, open_port=port.opener())
 
 
+# tiny has windows, biases, norms on heads and a scaled rope; the other none of these.
+@pytest.mark.parametrize("name", ["llama-default", "tiny"])
 @pytest.mark.parametrize("port", PORTS)
-def test_it_passes_every_probe(port: ChosenPort, checkpoint: Checkpoint) -> None:
-    result = gate(port, checkpoint("llama-default"))
+def test_it_passes_every_probe(port: ChosenPort, name: str, checkpoint: Checkpoint) -> None:
+    result = gate(port, ROOT / "validators" / "weights" / "tiny" if name == "tiny" else checkpoint(name), name)
     assert result.passed
     assert len(result.probes) == result.planned
     assert "cache equivalence" in {invariant.name for invariant in result.invariants}

@@ -162,6 +162,16 @@ def test_its_own_errors_are_its_own(name: str, words: str, ports: Path, checkpoi
         gate(f"{ports}:{name}", checkpoint("llama-default"))
 
 
+def test_an_error_is_told_whole_with_the_line_that_raised_it(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    port = tmp_path / "loads.py"
+    port.write_text("import torch\ndef load(weights, dtype):\n    torch.nn.Linear(2, 3).load_state_dict({})\n")
+    with pytest.raises(IncompleteError, match="loading state_dict for Linear; mend the port") as raised:
+        gate(f"{port}:load", checkpoint("llama-default"))
+    missing, line = raised.value.detail.splitlines()
+    assert missing == 'Missing key(s) in state_dict: "weight", "bias".'
+    assert line == "loads.py:3, in load: torch.nn.Linear(2, 3).load_state_dict({})"
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [
