@@ -31,9 +31,9 @@ def _index(entries: list[dict[str, Any]], versions: dict[str, str]) -> Iterator[
     measured = " and ".join(f"{name} {version}" for name, version in versions.items())
     counts = [entry["checkpoints"] for entry in entries if entry["checkpoints"]]
     yield from ("# Families and coverage", "")
-    yield f"{len(entries)} model types of transformers. Of {len(counts)} of them, {sum(one['passed'] for one in counts)} of"
-    yield f"{sum(one['tried'] for one in counts)} tiny checkpoints pass the gate with the code that archc generates, measured with"
-    yield f"{measured}. On a terminal: `archc list --families`. [How a family is added](../../families.md)."
+    passed, tried = (sum(one[key] for one in counts) for key in ("passed", "tried"))
+    yield f"{len(entries)} model types of transformers. Of {len(counts)} of them, {passed} of {tried} tiny checkpoints pass"
+    yield f"the gate with the code that archc generates, measured with {measured}. On a terminal: `archc list --families`. [How a family is added](../../families.md)."
     for tier in dict.fromkeys(entry["tier"] for entry in entries):
         rows = [
             (f"[{code(entry['name'])}](#{entry['name']})", plain(reach(entry)), ", ".join(map(plain, _refusals(entry))))

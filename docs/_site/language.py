@@ -71,8 +71,8 @@ def _label(field: Field, section: Section) -> str:
 
 def _index() -> Iterator[str]:
     yield from ("# The language, field by field", "")
-    yield "Made of the very declarations that specs are checked by. [The guide](../../language.md) says how they fit together,"
-    yield "`archc explain FIELD` prints one, `archc schema` gives an editor all of them."
+    yield "Made of the very declarations that specs are checked by. [The guide](../../language.md) says how they fit"
+    yield "together, `archc explain FIELD` prints one, `archc schema` gives an editor all of them."
     yield ""
     rows = [(f"[the model]({_MODEL}.md)", "Names, sizes, types; what is published.")]
     for field in _sections():
