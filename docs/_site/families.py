@@ -32,8 +32,9 @@ def _index(entries: list[dict[str, Any]], versions: dict[str, str]) -> Iterator[
     counts = [entry["checkpoints"] for entry in entries if entry["checkpoints"]]
     yield from ("# Families and coverage", "")
     passed, tried = (sum(one[key] for one in counts) for key in ("passed", "tried"))
-    yield f"{len(entries)} model types of transformers. Of {len(counts)} of them, {passed} of {tried} tiny checkpoints pass"
-    yield f"the gate with the code that archc generates, measured with {measured}. On a terminal: `archc list --families`. [How a family is added](../../families.md)."
+    yield f"{len(entries)} model types of transformers. Of {len(counts)} of them, {passed} of {tried} tiny checkpoints"
+    yield f"pass the gate with the code that archc generates, measured with {measured}. On a terminal:"
+    yield "`archc list --families`. [How a family is added](../../families.md)."
     for tier in dict.fromkeys(entry["tier"] for entry in entries):
         rows = [
             (f"[{code(entry['name'])}](#{entry['name']})", plain(reach(entry)), ", ".join(map(plain, _refusals(entry))))

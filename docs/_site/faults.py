@@ -35,9 +35,9 @@ def link(fault: str, folder: str) -> str:
 
 def _index() -> Iterator[str]:
     yield from ("# Faults: what ports get wrong", "")
-    yield "The catalogue of mistakes that `archc validate` plants and recognises. [What faults are](../../faults.md), and"
-    yield "how a port with one is made. `archc faults` says what each would cost on your weights, `archc explain FAULT` is"
-    yield "the same on a terminal."
+    yield "The catalogue of mistakes that `archc validate` plants and recognises. [What faults are](../../faults.md)"
+    yield "and how a port with one is made. `archc faults` says what each would cost on your weights, `archc explain FAULT`"
+    yield "is the same on a terminal."
     for kind, words in KINDS.items():
         found = [fault for fault in catalogue().values() if fault.kind == kind]
         rows = [(f"[{code(fault.id)}]({fault.id}.md)", plain(fault.wrong)) for fault in found]
@@ -83,7 +83,8 @@ def _shows(fault: Fault) -> str:
     by = f"by these probes, which are tried first: {', '.join(fault.probes)}" if fault.probes else "by any probe"
     return (
         f"Silently: the weights load and nothing is raised. The gate sees it {by}. A port that behaves exactly so is "
-        f"told its name, `{fault.id}`; where the port is right, the gate plants it and says whether it would have been seen."
+        f"told its name, `{fault.id}`; where the port is right, the gate plants it and says whether that would "
+        "have been seen."
     )
 
 

@@ -21,7 +21,7 @@ def _page() -> Iterator[str]:
     head, *rows = list_rows(reports)
     yield from ("# Models that come with archc", "")
     yield f"{len(rows)} specs, which any command takes by name: `archc report {rows[0][0]}`. A model that is not among"
-    yield "them is [imported](../importing.md) from its config.json. As `archc list` has it, one more token of one sequence"
-    yield "costs KV/token in the cache; besides, w until windows are full, s for states of a fixed size."
+    yield "them is [imported](../importing.md) from its config.json. As `archc list` has it, one more token of one"
+    yield "sequence costs KV/token in the cache; besides, w until windows are full, s for states of a fixed size."
     yield ""
     yield from table(head, ((code(name), *cells) for name, *cells in rows))

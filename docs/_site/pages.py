@@ -11,7 +11,7 @@ FOLDER = "reference"
 
 
 def write(docs: Path) -> None:
-    """Bring `docs/reference/` up to date. A file that is as it should be keeps its time, so that Sphinx passes over it."""
+    """Bring `docs/reference/` up to date. A file that is as it should be keeps its time: Sphinx passes over it."""
     folder = docs / FOLDER
     wanted = {folder / f"{name}.md": text for name, text in generated().items()}
     for file in folder.rglob("*.md"):
