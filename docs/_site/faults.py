@@ -36,8 +36,8 @@ def link(fault: str, folder: str) -> str:
 def _index() -> Iterator[str]:
     yield from ("# Faults: what ports get wrong", "")
     yield "The catalogue of mistakes that `archc validate` plants and recognises. [What faults are](../../faults.md)"
-    yield "and how a port with one is made. `archc faults` says what each would cost on your weights, `archc explain FAULT`"
-    yield "is the same on a terminal."
+    yield "and how a port with one is made. `archc faults` says what each would cost on your weights; on a terminal,"
+    yield "`archc explain FAULT` says the same."
     for kind, words in KINDS.items():
         found = [fault for fault in catalogue().values() if fault.kind == kind]
         rows = [(f"[{code(fault.id)}]({fault.id}.md)", plain(fault.wrong)) for fault in found]

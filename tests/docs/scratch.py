@@ -1,0 +1,130 @@
+"""A folder to run a page in: a copy of the repository, and beside it what a reader brings along.
+
+Nothing of the machine is touched. HOME and the cache lie in the scratch folder too, where the one checkpoint that
+`archc fetch` makes is linked, if it is there.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from archc.checkpoints.cache import cache_folder
+from tests.docs.blocks import ROOT, Block
+from tests.docs.shown import Step, difference, steps
+
+YOURS = {
+    "my-model.yaml": "specs/tiny.yaml",
+    "checkpoint": "validators/weights/tiny",
+    "my_port.py": "tests/docs/my_port.py",
+    "novel.txt": "training/pride-and-prejudice.txt.xz",
+}
+"""What the documentation calls its reader's own: a model, its weights, a port and a text → what stands for it."""
+CHAPTERS = 50_000
+"""Bytes of the text."""
+LONGEST = 300
+"""Seconds that a block may take."""
+
+_END = "\x1eend of a command "
+
+
+class NotAsShownError(AssertionError):
+    """A block that does not do what its page says."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Where a page is run."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, parent: Path) -> Scratch:
+        """A new one below `parent`."""
+        folder = parent / "archc"
+        listed = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        for name in listed.stdout.splitlines():
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / name, folder / name)
+        for name, source in YOURS.items():
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, folder / name)
+            elif source.endswith(".xz"):
+                (folder / name).write_bytes(lzma.decompress((ROOT / source).read_bytes())[:CHAPTERS])
+            else:
+                shutil.copyfile(ROOT / source, folder / name)
+        (parent / "home").mkdir()
+        (parent / "cache").mkdir()
+        fetched = cache_folder() / "checkpoints"
+        if fetched.is_dir():
+            (parent / "cache" / "checkpoints").symlink_to(fetched)
+        return cls(folder)
+
+    def run(self, block: Block) -> None:
+        """Run a block, or save it. Raises NotAsShownError with what is not as the page says."""
+        name = block.mark("file")
+        if name is not None:
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            self._run(block, [Step(f"python - <<'END OF BLOCK'\n{block.text}END OF BLOCK", None)])
+        elif block.language == "bash":
+            self._run(block, [Step(f"set -e\n{block.text}", None)])
+        else:
+            self._run(block, steps(block.text))
+
+    def _run(self, block: Block, commands: list[Step]) -> None:
+        """Run commands in one shell; the folder and the variables it ends with are those that the next one begins with."""
+        kept = self.folder.parent / "shell"
+        script = [f". {kept}" if kept.exists() else f"cd {self.folder}"]
+        for step in commands:
+            script += [step.command, f"printf '\\n{_END}%d\\n' $?"]
+        script += [f'{{ export -p; echo cd "$PWD"; }} > {kept}']
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(script)],
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=LONGEST,
+            check=False,
+        )
+        rest = done.stdout
+        for index, step in enumerate(commands):
+            printed, _, rest = rest.partition(f"\n{_END}")
+            code, _, rest = rest.partition("\n")
+            last = index == len(commands) - 1
+            self._judge(block, step, printed.replace(f"{self.folder}/", ""), code, last)
+
+    def _judge(self, block: Block, step: Step, printed: str, code: str, last: bool) -> None:
+        meant = (block.mark("exit") or "0") if last else "0"
+        told = f"{block.place}\n$ {step.command}\n"
+        if code != meant:
+            raise NotAsShownError(f"{told}ended with {code or 'its shell'}, not {meant}, and printed:\n{printed}")
+        some = last and block.mark("some lines") is not None
+        wrong = None if step.shown is None else difference(step.shown, printed, some=some)
+        if wrong is not None:
+            raise NotAsShownError(f"{told}{wrong}\n\nAll of what was printed:\n{printed}")
+
+    def _environment(self) -> dict[str, str]:
+        parent = self.folder.parent
+        here = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "PYTEST_CURRENT_TEST"}}
+        return here | {
+            "HOME": str(parent / "home"),
+            "ARCHC_CACHE": str(parent / "cache"),
+            "XDG_CACHE_HOME": str(parent / "cache"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "LC_ALL": "C.UTF-8",
+            "TERM": "dumb",
+        }
