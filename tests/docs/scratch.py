@@ -6,9 +6,9 @@ Nothing of the machine is touched. HOME and the cache lie in the scratch folder 
 
 from __future__ import annotations
 
-import lzma
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,17 +17,9 @@ from pathlib import Path
 from archc.checkpoints.cache import cache_folder
 from tests.docs.blocks import ROOT, Block
 from tests.docs.shown import Step, difference, steps
+from tests.docs.yours import bring
 
-YOURS = {
-    "my-model.yaml": "specs/tiny.yaml",
-    "checkpoint": "validators/weights/tiny",
-    "my_port.py": "tests/docs/my_port.py",
-    "novel.txt": "training/pride-and-prejudice.txt.xz",
-}
-"""What the documentation calls its reader's own: a model, its weights, a port and a text → what stands for it."""
-CHAPTERS = 50_000
-"""Bytes of the text."""
-LONGEST = 300
+LONGEST = 600
 """Seconds that a block may take."""
 
 _END = "\x1eend of a command "
@@ -54,13 +46,7 @@ class Scratch:
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, folder / name)
-        for name, source in YOURS.items():
-            if (ROOT / source).is_dir():
-                shutil.copytree(ROOT / source, folder / name)
-            elif source.endswith(".xz"):
-                (folder / name).write_bytes(lzma.decompress((ROOT / source).read_bytes())[:CHAPTERS])
-            else:
-                shutil.copyfile(ROOT / source, folder / name)
+        bring(folder)
         (parent / "home").mkdir()
         (parent / "cache").mkdir()
         fetched = cache_folder() / "checkpoints"
@@ -82,29 +68,36 @@ class Scratch:
             self._run(block, steps(block.text))
 
     def _run(self, block: Block, commands: list[Step]) -> None:
-        """Run commands in one shell; the folder and the variables it ends with are those that the next one begins with."""
+        """Run commands in one shell, which begins where the one before ended: in that folder, with those variables."""
         kept = self.folder.parent / "shell"
         script = [f". {kept}" if kept.exists() else f"cd {self.folder}"]
         for step in commands:
             script += [step.command, f"printf '\\n{_END}%d\\n' $?"]
         script += [f'{{ export -p; echo cd "$PWD"; }} > {kept}']
-        done = subprocess.run(
-            ["bash", "-c", "\n".join(script)],
+        rest = self._printed("\n".join(script), block)
+        for index, step in enumerate(commands):
+            printed, _, rest = rest.partition(f"\n{_END}")
+            code, _, rest = rest.partition("\n")
+            last = index == len(commands) - 1
+            self._judge(block, step, printed.replace(f"{self.folder}/", ""), code, last)
+
+    def _printed(self, script: str, block: Block) -> str:
+        shell = subprocess.Popen(
+            ["bash", "-c", script],
             env=self._environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
-            timeout=LONGEST,
-            check=False,
+            start_new_session=True,
         )
-        rest = done.stdout
-        for index, step in enumerate(commands):
-            printed, _, rest = rest.partition(f"\n{_END}")
-            code, _, rest = rest.partition("\n")
-            last = index == len(commands) - 1
-            self._judge(block, step, printed.replace(f"{self.folder}/", ""), code, last)
+        try:
+            return shell.communicate(timeout=LONGEST)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.communicate()
+            raise NotAsShownError(f"{block.place} takes more than {LONGEST} seconds") from None
 
     def _judge(self, block: Block, step: Step, printed: str, code: str, last: bool) -> None:
         meant = (block.mark("exit") or "0") if last else "0"

@@ -23,6 +23,9 @@ NOISE = re.compile(
 )
 """What differs from machine to machine, and is compared as a figure."""
 
+PROGRESS = re.compile(r"\d+%\|.*\|")
+"""Bars that libraries draw while they load, and that say nothing once they have."""
+
 _ANY = "…"
 
 
@@ -75,7 +78,7 @@ def difference(shown: tuple[str, ...], printed: str, *, some: bool = False) -> s
 
 
 def _lines(lines: tuple[str, ...] | list[str]) -> list[str]:
-    kept = [line.rstrip() for line in lines]
+    kept = [line.rstrip() for line in lines if not PROGRESS.search(line)]
     while kept and not kept[-1]:
         kept.pop()
     while kept and not kept[0]:

@@ -49,6 +49,7 @@ def test_a_block_says_what_it_is(block: Block) -> None:
         compile(block.text, block.place, "exec")
     if block.language == "yaml":
         list(yaml.safe_load_all(block.text))
+        assert block in SPECS or block.marks, "YAML that is no spec is saved, or it is said why nothing runs it"
 
 
 @pytest.mark.parametrize("block", LEFT_OUT, ids=lambda block: block.place)
