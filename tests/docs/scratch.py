@@ -25,6 +25,17 @@ LONGEST = 600
 _END = "\x1eend of a command "
 
 
+def copy_repository(folder: Path) -> None:
+    """What belongs to the repository as it is now, committed or not."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+
+
 class NotAsShownError(AssertionError):
     """A block that does not do what its page says."""
 
@@ -39,13 +50,7 @@ class Scratch:
     def made(cls, parent: Path) -> Scratch:
         """A new one below `parent`."""
         folder = parent / "archc"
-        listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        for name in listed.stdout.splitlines():
-            if (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(ROOT / name, folder / name)
+        copy_repository(folder)
         bring(folder)
         (parent / "home").mkdir()
         (parent / "cache").mkdir()
