@@ -17,6 +17,7 @@ root_doc = "index"
 exclude_patterns = ["_site"]
 myst_heading_anchors = 3
 nitpicky = True
+smartquotes = False  # --port is no dash
 
 html_theme = "furo"
 html_title = f"archc {__version__}"

@@ -49,10 +49,10 @@ def _page(name: str, command: click.Command, parent: click.Context) -> Iterator[
                 assert found is not None
                 yield from (f"## archc {name} {inner}", "", *_prose(found.help or ""))
         records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-        if any(records):
+        told = [record for record in records if record and record[1]]
+        if told:
             yield from ("## Options", "")
-        for record in filter(None, records):
-            words, said = record
+        for words, said in told:
             yield from (f"{code(words)}", f": {plain(' '.join(said.split()))}", "")
 
 

@@ -17,7 +17,8 @@ from archc.faults.catalogue import CATALOGUE
 from archc.parts.kinds import KINDS
 from docs._site import language
 from docs._site.markdown import plain, rebased
-from tests.docs.scratch import ROOT, copy_repository
+from tests.docs.blocks import ROOT
+from tests.docs.scratch import copy_repository
 
 _REQUESTED = re.compile(r"<(?:script|link|img|iframe|source|use)\b[^>]*?(?:src|href)=\"((?:https?:)?//[^\"]+)\"")
 _IN_STYLES = re.compile(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)")

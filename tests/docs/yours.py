@@ -65,7 +65,7 @@ def bring(folder: Path) -> None:
     for name in ("my_port.py", "my_package/models.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(Path(__file__).with_name("my_port.py"), folder / name)
-    for name in ("checkpoint", "path/to/checkpoint", "checkpoints/a", "checkpoints/b", "converted"):
+    for name in ("checkpoint", "path/to/checkpoint", "checkpoints/a", "converted"):
         shutil.copytree(TINY, folder / name)
     for name in ("Yi-34B", "path/to"):
         (folder / name).mkdir(parents=True, exist_ok=True)
