@@ -37,6 +37,7 @@ _BLOCK = re.compile(
 _MARK = re.compile(r"<!-- *(not run|file|exit|some lines|slow)(?:: *([^>]*?))? *-->")
 _MARKS_ABOVE = re.compile(r"(?:^ *<!--[^>]*-->[ \t]*\n)+\Z", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ |archc |python |pip |make |torchrun |git )")
+_FETCHED = re.compile(r"archc (?:validate|faults|lengths|trace|weights) .*smollm2-135m")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class Block:
     def mark(self, name: str) -> str | None:
         """What a mark says, which may be nothing; None where it is not there."""
         return dict(self.marks).get(name)
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether it needs what `archc fetch smollm2-135m` gets."""
+        return bool(_FETCHED.search(self.text))
 
     @property
     def looks_like_commands(self) -> bool:

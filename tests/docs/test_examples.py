@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from archc.architecture import compile_text
+from archc.checkpoints.cache import checkpoint_folder
 from archc.spec.diagnostics import SpecError
 from tests.docs.blocks import REASONS, RUN, Block, blocks_of, pages
 from tests.docs.scratch import Scratch
 
+SMOLLM2 = checkpoint_folder("smollm2-135m")
 BLOCKS = {page: blocks_of(page) for page in pages()}
 ALL = [block for blocks in BLOCKS.values() for block in blocks]
 SPECS = [block for block in ALL if block.language == "yaml" and block.text.startswith("archc: 1\n")]
@@ -34,6 +36,8 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
+    if any(block.needs_weights for block in filter(to_run, BLOCKS[page])) and not SMOLLM2.is_dir():
+        pytest.skip("needs `archc fetch smollm2-135m`")
     scratch = Scratch.made(tmp_path)
     for block in filter(to_run, BLOCKS[page]):
         scratch.run(block)
