@@ -240,8 +240,14 @@ def _type(node: Schema, definitions: Schema) -> Iterator[str]:
     elif "enum" in node or "const" in node:
         yield "one of the choices"
     else:
-        bounds = [f"{word} {node[key]:g}" for key, word in _BOUNDS.items() if key in node and abs(node[key]) < _LARGE]
+        bounds = [
+            f"{word} {_figure(node[key])}" for key, word in _BOUNDS.items() if abs(node.get(key, _LARGE)) < _LARGE
+        ]
         yield " ".join([_TYPES[node.get("type", "object")], *([", ".join(bounds)] if bounds else [])])
+
+
+def _figure(bound: float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def _choices(node: Schema, definitions: Schema) -> Iterator[object]:
