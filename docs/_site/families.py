@@ -23,7 +23,7 @@ def pages() -> Iterator[tuple[str, list[str]]]:
     """The table of all, and a page for each tier with what is read and refused."""
     entries, versions = family_entries()
     yield "families/index", list(_index(entries, versions))
-    for tier in dict.fromkeys(entry["tier"] for entry in entries):
+    for tier in _tiers(entries):
         yield f"families/{tier}", list(_tier(tier, [entry for entry in entries if entry["tier"] == tier]))
 
 
@@ -35,7 +35,7 @@ def _index(entries: list[dict[str, Any]], versions: dict[str, str]) -> Iterator[
     yield f"{len(entries)} model types of transformers. Of {len(counts)} of them, {passed} of {tried} tiny checkpoints"
     yield f"pass the gate with the code that archc generates, measured with {measured}. On a terminal:"
     yield "`archc list --families`. [How a family is added](../../families.md)."
-    for tier in dict.fromkeys(entry["tier"] for entry in entries):
+    for tier in _tiers(entries):
         rows = [
             (f"[{code(entry['name'])}](#{entry['name']})", plain(reach(entry)), ", ".join(map(plain, _refusals(entry))))
             for entry in entries
@@ -58,6 +58,12 @@ def _tier(tier: str, entries: list[dict[str, Any]]) -> Iterator[str]:
             yield from (f"Options read from its config.json: {', '.join(map(code, entry['options']))}.", "")
         if refusals := _refusals(entry):
             yield from ("Refused:", "", *(f"- {plain(reason)}" for reason in refusals), "")
+
+
+def _tiers(entries: list[dict[str, Any]]) -> list[str]:
+    """The tiers that occur, the plainest first."""
+    found = {entry["tier"] for entry in entries}
+    return [*(tier for tier in TIERS if tier in found), *sorted(found - TIERS.keys())]
 
 
 def _refusals(entry: dict[str, Any]) -> list[str]:
