@@ -53,7 +53,9 @@ def rebased(text: str, source: PurePosixPath, page: PurePosixPath) -> str:
         if "://" in target or target.startswith(("mailto:", "<")):
             return match[0]
         place = _normal(source.parent / target)
-        place = f"docs/{MOVED[place]}" if place in MOVED else place
+        if place in MOVED:
+            place = f"docs/{MOVED[place]}"
+            anchor = None if place == "docs/index.md" else anchor  # what README says under it stands elsewhere
         return f"{start}{_relative(place, page.parent)}{anchor or ''}{end}"
 
     pieces, end = [], 0
