@@ -23,7 +23,7 @@ from tests.docs.scratch import copy_repository
 _REQUESTED = re.compile(r"<(?:script|link|img|iframe|source|use)\b[^>]*?(?:src|href)=\"((?:https?:)?//[^\"]+)\"")
 _IN_STYLES = re.compile(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one worker builds it, once
 
 
 def build(repository: Path) -> subprocess.CompletedProcess[str]:
