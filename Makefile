@@ -1,6 +1,7 @@
 # make demo   see a wrong port fail, and archc at work on a small real model
 # make check  while developing: format, lint, types and the quick tests
 # make sweep  every family's tiny checkpoints through import, generation and the gate
+# make docs   the documentation site, in build/site
 # make test   everything, as continuous integration runs it
 # make format let ruff rewrite what it can
 # make venv   only set up .venv: PYTHON=python3.12 chooses the interpreter
@@ -15,7 +16,7 @@ STAMP := $(VENV)/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check sweep lint format venv clean
+.PHONY: help demo docs test check sweep lint format venv clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,6 +33,11 @@ test: lint
 	@$(BIN)/archc fetch $(MODEL) >/dev/null
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 	@$(BIN)/python -m benchmarks.coverage
+
+# Warnings are errors: a link that leads nowhere, a page that no menu holds.
+docs: venv
+	@$(BIN)/python -m sphinx -b html -j auto -W -n --keep-going -q docs build/site
+	@echo "build/site/index.html"
 
 sweep: venv
 	@$(BIN)/python -m benchmarks.coverage

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pictures import FOLDER, IMAGES, PHOTOGRAPHS, ROOT, draw
+from tests.docs.blocks import pages
 from tests.drawings import Drawing
-from tests.test_docs import PAGES
 
 CLOSE = 0.02
 """By which losses may differ on another machine, relative to the number."""
@@ -54,7 +54,8 @@ def test_an_image_is_as_archc_draws_it_now(name: str, tmp_path: Path) -> None:
 
 def test_every_picture_is_shown_and_made() -> None:
     files = {file.name for file in FOLDER.iterdir()}
-    shown = {Path(link).name for page in PAGES for link in re.findall(r"\]\(([^)]*pictures/[^)]+)\)", page.read_text())}
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in pages()]
+    shown = {Path(link).name for text in texts for link in re.findall(r"\]\(([^)]*pictures/[^)]+)\)", text)}
     assert files == {*IMAGES, *PHOTOGRAPHS} == shown
     assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 600_000
 

@@ -52,6 +52,32 @@ class Meaning:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What one kind of a section can state, for pages that show all of it."""
+
+    kind: str
+    """Empty where the section has no kinds."""
+    description: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a section, and the sections that its value can be: none where it is a plain value."""
+
+    name: str
+    meaning: Meaning
+    sections: tuple[Section, ...]
+
+
+def language_sections() -> tuple[Field, ...]:
+    """The whole language as a tree, from the keys of a spec down; a branch of `block` leads no further."""
+    language = _language()
+    (header,) = _sections(language, language["$defs"], ())
+    return header.fields
+
+
 def meanings(path: str) -> list[Meaning]:
     """Every meaning of a path; none when the language has no such field."""
     language = _language()
@@ -170,6 +196,20 @@ def _meaning(place: _Place, definitions: Schema) -> Meaning:
     )
 
 
+def _sections(node: Schema, definitions: Schema, inside: tuple[str, ...]) -> tuple[Section, ...]:
+    """The sections that a value can be; those that hold others of their own kind end there."""
+    found = []
+    for kind, section in _alternatives(node, definitions):
+        fields = []
+        for name, field in section.get("properties", {}).items():
+            required = name in section.get("required", ())
+            within = () if name in inside or "block" in inside else _sections(field, definitions, (*inside, name))
+            fields.append(Field(name, _meaning(_Place(field, (), required), definitions), within))
+        if fields:
+            found.append(Section(kind, _description(section, definitions), tuple(fields)))
+    return tuple(found)
+
+
 def _joined(one: Meaning, other: Meaning) -> Meaning:
     return Meaning(
         tuple(dict.fromkeys(one.when + other.when)),
@@ -200,8 +240,14 @@ def _type(node: Schema, definitions: Schema) -> Iterator[str]:
     elif "enum" in node or "const" in node:
         yield "one of the choices"
     else:
-        bounds = [f"{word} {node[key]:g}" for key, word in _BOUNDS.items() if key in node and abs(node[key]) < _LARGE]
+        bounds = [
+            f"{word} {_figure(node[key])}" for key, word in _BOUNDS.items() if abs(node.get(key, _LARGE)) < _LARGE
+        ]
         yield " ".join([_TYPES[node.get("type", "object")], *([", ".join(bounds)] if bounds else [])])
+
+
+def _figure(bound: float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def _choices(node: Schema, definitions: Schema) -> Iterator[object]:

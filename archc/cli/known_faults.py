@@ -75,6 +75,11 @@ def at_home(topic: str) -> str:
     return topic if start is None else _ELSEWHERE[start] + topic.removeprefix(start)
 
 
+def names_elsewhere(fault: str) -> list[str]:
+    """What a fault is called in other collections, where that is not a matter of how names begin."""
+    return [name for name, here in _ALIASES.items() if here == fault]
+
+
 @cache
 def catalogue() -> dict[str, Fault]:
     """All faults, by id."""

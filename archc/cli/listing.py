@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,6 @@ def _entry(name: str, report: Report) -> dict[str, object]:
 
 
 def _families(names: tuple[str, ...], json_target: str | None, *, force: bool) -> int:
-    from archc import resources
     from archc.families import known_families
 
     unknown = sorted(set(names) - set(known_families()))
@@ -94,9 +94,7 @@ def _families(names: tuple[str, ...], json_target: str | None, *, force: bool) -
         near = get_close_matches(unknown[0], known_families(), 1, 0.5)
         raise UsageError(f"archc knows no family {unknown[0]}", f"did you mean {near[0]}?" if near else "see them all")
 
-    measured = json.loads((resources.folder("measured") / "families.json").read_text(encoding="utf-8"))
-    entries = [_family_entry(name, measured["families"].get(name)) for name in names or known_families()]
-    versions = {name: measured[name] for name in ("transformers", "torch")}
+    entries, versions = family_entries(names)
     if json_target is not None:
         emit_json({"measured_with": versions, "families": entries}, json_target, force=force)
         return 0
@@ -105,6 +103,16 @@ def _families(names: tuple[str, ...], json_target: str | None, *, force: bool) -
 
     print_families(entries, ", ".join(f"{name} {version}" for name, version in versions.items()), console())
     return 0
+
+
+def family_entries(names: Sequence[str] = ()) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """What the list says of families (of all, if none are named), and the versions that they were measured with."""
+    from archc import resources
+    from archc.families import known_families
+
+    measured = json.loads((resources.folder("measured") / "families.json").read_text(encoding="utf-8"))
+    entries = [_family_entry(name, measured["families"].get(name)) for name in names or known_families()]
+    return entries, {name: measured[name] for name in ("transformers", "torch")}
 
 
 def _family_entry(name: str, measured: dict[str, Any] | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def print_families(entries: Iterable[dict[str, Any]], versions: str, out: Consol
     widest = max(len(entry["name"]) for entry in entries)
     for entry in entries:
         line = Text(f"{entry['name']:<{widest}}", style="bold")
-        out.print(line.append(f"  {entry['tier']:<8}  {_reach(entry)}", style="not bold"))
+        out.print(line.append(f"  {entry['tier']:<8}  {reach(entry)}", style="not bold"))
         for label, words in (
             ("because", [entry["refused"]] if entry["refused"] else []),
             ("options", entry["options"]),
@@ -33,7 +33,7 @@ def print_families(entries: Iterable[dict[str, Any]], versions: str, out: Consol
     out.print(f"Checkpoints are tiny ones of the reference's own classes, {versions}.")
 
 
-def _reach(entry: dict[str, Any]) -> str:
+def reach(entry: dict[str, Any]) -> str:
     """How far archc goes with a family."""
     if entry["refused"]:
         return "refused"

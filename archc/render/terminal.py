@@ -39,7 +39,13 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 def print_list(specs: Iterable[tuple[str, Report]], out: Console) -> None:
-    """A table of shipped specs by name; figures of a mixture's active part only where it has one."""
+    """A table of shipped specs by name."""
+    for index, line in enumerate(aligned(list_rows(specs), right={1, 2, 3, 4})):
+        out.print(Text(line, style="bold" if index == 0 else ""))
+
+
+def list_rows(specs: Iterable[tuple[str, Report]]) -> list[Row]:
+    """The cells of that table, its head first; figures of a mixture's active part only where it has one."""
     rows: list[Row] = [("name", "params", "active", "context", "KV/token", "besides")]
     for name, report in specs:
         params, cache = report["params"], report["kv_cache"]
@@ -55,8 +61,7 @@ def print_list(specs: Iterable[tuple[str, Report]], out: Console) -> None:
                 " ".join(f"{mark} {decimal_bytes(size)}" for mark, size in besides if size),
             )
         )
-    for index, line in enumerate(aligned(rows, right={1, 2, 3, 4})):
-        out.print(Text(line, style="bold" if index == 0 else ""))
+    return rows
 
 
 def print_passed(target: str, params: int, claims: int, advice: Mapping[str, int], out: Console) -> None:
