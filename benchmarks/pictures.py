@@ -12,7 +12,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, FloatRect, ViewportSize
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "pictures"
@@ -32,15 +35,19 @@ class Photograph(NamedTuple):
     width: int
     height: int
     dark: bool = False
+    at: str = ""
+    """The heading that is at the top, by its id."""
 
 
 PHOTOGRAPHS = {
     "validation.png": Photograph(["validate", "tiny", "--port", "examples/wrong_activation.py:load"], 960, 1240),
+    "positions.png": Photograph(["validate", "tiny", "--set", LOCAL_WINDOW], 960, 560, at="positions"),
     "faults.png": Photograph(["faults", "tiny"], 960, 900),
     "report.png": Photograph(["report", "gemma3-27b"], 960, 860, dark=True),
 }
 _COLOURS = 128
 _SHARPER = 1.5
+_ABOVE = 24
 
 
 def main() -> None:
@@ -51,13 +58,8 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in IMAGES:
         draw(name, FOLDER / name)
-    if only_images:
-        return
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        sys.exit("there is no Chromium to photograph pages with")
-    for name in PHOTOGRAPHS:
-        photograph(browser, name)
+    if not only_images:
+        photograph_all()
 
 
 def draw(name: str, target: Path) -> None:
@@ -65,19 +67,33 @@ def draw(name: str, target: Path) -> None:
     _archc([*IMAGES[name], "--plot", str(target), "--force"])
 
 
-def photograph(browser: str, name: str) -> None:
-    """Write a page, and what a browser shows of it."""
+def photograph_all() -> None:
+    """Write every page, and what a browser shows of it."""
+    from playwright.sync_api import sync_playwright
+
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        for name, taken in PHOTOGRAPHS.items():
+            page = Path(folder) / f"{name}.html"
+            _archc([*taken.command, "--html", str(page)])
+            photograph(browser, taken, page, FOLDER / name)
+        browser.close()
+
+
+def photograph(browser: Browser, taken: Photograph, page: Path, target: Path) -> None:
+    """Write what a browser shows of a page."""
     from PIL import Image  # matplotlib brings it along
 
-    taken, target = PHOTOGRAPHS[name], FOLDER / name
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        _archc([*taken.command, "--html", str(page)])
-        theme = ["--blink-settings=preferredColorScheme=0"] if taken.dark else []
-        size = [f"--window-size={taken.width},{taken.height}", f"--force-device-scale-factor={_SHARPER}"]
-        quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        command = [browser, *quiet, *theme, *size, f"--screenshot={target}", page.as_uri()]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+    scheme: Literal["dark", "light"] = "dark" if taken.dark else "light"
+    viewport: ViewportSize = {"width": taken.width, "height": taken.height}
+    shown = browser.new_page(viewport=viewport, color_scheme=scheme, device_scale_factor=_SHARPER)
+    shown.goto(page.as_uri())
+    top = shown.locator(f"#{taken.at}").bounding_box() if taken.at else None
+    begins = top["y"] - _ABOVE if top else 0
+    clip: FloatRect = {"x": 0, "y": begins, "width": taken.width, "height": taken.height}
+    shown.screenshot(path=target, full_page=True, clip=clip)
+    shown.close()
     Image.open(target).convert("RGB").quantize(_COLOURS).save(target, optimize=True)
 
 
