@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 NAME: Final = "archc"
 PURPOSES: Final = {
     "dev": "archc's own tests, formatter and types",
+    "docs": "the site of the documentation",
+    "plot": "images: compare and lengths with --plot",
     "ray": "archc sweep --engine ray",
     "torch": "validate, faults, lengths, trace, weights, sweep and fetch; a config.json, checkpoint or GGUF as SPEC",
 }
