@@ -392,7 +392,8 @@ function createModel(data, formulas) {
       const first = several ? firstWithAllKinds(model) : 1;
       return { min: first, max: several ? model.pattern.length : Math.max(most, 2 * declared), values: null };
     }
-    if (id === "kv_heads") return { min: 1, max: numberOf(state, "heads"), values: divisors(numberOf(state, "heads")) };
+    const heads = numberOf(state, "heads");
+    if (id === "kv_heads" && heads !== undefined) return { min: 1, max: heads, values: divisors(heads) };
     if (id === "top_k") return { min: 1, max: Math.min(Math.max(most, declared), numberOf(state, "experts")), values: null };
     if (id === "head_dim") return { min: 2, max: Math.max(most, declared), values: null };
     if (id === "hidden_size") return { min: 8, max: Math.max(most, declared), values: null };

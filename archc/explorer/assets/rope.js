@@ -39,7 +39,8 @@ function createRope(app) {
  */
 function settingOf(model, view, report) {
   const context = contextOf(model, view.first);
-  const own = model.rope(view.first);
+  const found = model.rope(view.first);
+  const own = found && found.rotary_dim >= 2 ? found : null;
   const channels = (report && report.attention && report.attention.head_dim) || PLAIN_CHANNELS;
   const rope = own || { base: PLAIN_BASE, head_dim: channels - (channels % 2), rotary_dim: channels - (channels % 2), pairing: "half", scaling: null };
   const { turning } = view;
@@ -47,8 +48,10 @@ function settingOf(model, view, report) {
   const chosen = kind && kind.fields.length ? { kind: kind.kind, ...Object.fromEntries(kind.fields.map(({ id, value }) => [id, turning.numbers[id] ?? value])) } : null;
   const scaling = kind ? chosen : rope.scaling;
   const { base, rotary_dim, head_dim } = rope;
-  const speeds = model.ropeFrequencies({ base, rotary_dim, head_dim, scaling }, context);
-  const unscaled = model.ropeFrequencies({ base, rotary_dim, head_dim, scaling: null }, context);
+  // A scaling whose numbers contradict each other (a band that ends before it begins) has no speed for some pairs.
+  const speedsOf = (/** @type {*} */ by) => model.ropeFrequencies({ base, rotary_dim, head_dim, scaling: by }, context).map((/** @type {number} */ speed) => (Number.isFinite(speed) ? speed : 0));
+  const speeds = speedsOf(scaling);
+  const unscaled = speedsOf(null);
   return {
     own,
     context,
@@ -178,7 +181,7 @@ function showTurning(parts, { query, key, length }, { speeds, unscaled, scaled, 
       told("Angle between", "rope-angle", turnsOf(speed * (query - key))),
       told("The pair's score", "rope-pair-score", fixed(score.pair, 4)),
       told("The head's score", "rope-head-score", fixed(score.head, 4)),
-      told("Pair turns once in", "rope-period", `${exact(TURN / speed)} positions`),
+      told("Pair turns once in", "rope-period", speed === 0 ? "never" : `${periodOf(speed)} positions`),
     ),
   );
   fill(parts.chart, scoreChart({ width: widthOf(parts.chart), length, distance: query - key, pair, speeds, unscaled: scaled ? unscaled : null }));
@@ -226,9 +229,9 @@ function speedTable(app, { speeds, unscaled, scaled }) {
           "tr",
           { "data-pair": at, onclick: pick(at) },
           h("th", { scope: "row" }, String(at)),
-          h("td", {}, exact(TURN / unscaled[at])),
-          scaled ? h("td", {}, exact(TURN / speed)) : null,
-          scaled ? h("td", {}, unscaled[at] === speed ? "unchanged" : `× ${significant(unscaled[at] / speed, 4)}`) : null,
+          h("td", {}, periodOf(unscaled[at])),
+          scaled ? h("td", {}, periodOf(speed)) : null,
+          scaled ? h("td", {}, unscaled[at] === speed ? "unchanged" : speed === 0 ? "stopped" : `× ${significant(unscaled[at] / speed, 4)}`) : null,
         ),
       ),
     ),

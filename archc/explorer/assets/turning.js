@@ -11,6 +11,11 @@ function pairScore(speed, query, key) {
   return Math.cos(speed * query) * Math.cos(speed * key) + Math.sin(speed * query) * Math.sin(speed * key);
 }
 
+/** In how many positions a pair turns once. @param {number} speed */
+function periodOf(speed) {
+  return speed === 0 ? "never" : exact(TURN / speed);
+}
+
 /** The mean over all pairs of a head. @param {number[]} speeds @param {number} query @param {number} key */
 function headScore(speeds, query, key) {
   return sum(speeds.map((speed) => pairScore(speed, query, key))) / speeds.length;
@@ -127,20 +132,21 @@ function scoreChart({ width, length, distance, pair, speeds, unscaled }) {
 function speedChart({ width, speeds, unscaled, pair, context }) {
   const height = 220;
   const edge = { left: 62, right: 10, top: 12, bottom: 30 };
-  const periods = [...speeds, ...unscaled].map((speed) => TURN / speed);
+  const turning = (/** @type {number[]} */ of) => of.filter((speed) => speed !== 0);
+  const periods = turning([...speeds, ...unscaled]).map((speed) => TURN / speed);
   const top = Math.ceil(Math.log10(Math.max(...periods, context)));
   const x = (/** @type {number} */ at) => edge.left + ((width - edge.left - edge.right) * at) / Math.max(1, speeds.length - 1);
   const y = (/** @type {number} */ period) => height - edge.bottom - ((height - edge.top - edge.bottom) * Math.log10(period)) / top;
-  const line = (/** @type {number[]} */ of) => pathOf(of.map((speed, at) => [x(at), y(TURN / speed)]));
-  const powers = Array.from({ length: top + 1 }, (_, power) => 10 ** power);
-  const slowest = TURN / speeds[speeds.length - 1];
+  const line = (/** @type {number[]} */ of) => pathOf(of.flatMap((speed, at) => (speed === 0 ? [] : [[x(at), y(TURN / speed)]])));
+  const every = Math.ceil((top + 1) / 8);
+  const powers = Array.from({ length: Math.floor(top / every) + 1 }, (_, power) => 10 ** (every * power));
   return picture(
-    { width, height, title: "Positions a turn, pair by pair", description: `From ${exact(TURN / speeds[0])} positions for the fastest pair to ${exact(slowest)} for the slowest. The context is ${exact(context)}.`, class: "speeds" },
+    { width, height, title: "Positions a turn, pair by pair", description: `From ${periodOf(Math.max(...speeds))} positions for the fastest pair to ${periodOf(Math.min(...speeds))} for the slowest. The context is ${exact(context)}.`, class: "speeds" },
     axes(edge, width, height, niceSteps(speeds.length - 1 || 1, 4).filter(Number.isInteger).map((at) => [x(at), String(at)]), powers.map((at) => [y(at), shortTokens(at)])),
     svg("path", { class: "context-line", d: `M${edge.left} ${y(context)}H${width - edge.right}` }),
     svg("text", { class: "context-label", x: edge.left + 6, y: y(context) - 5 }, `context ${exact(context)}`),
     svg("path", { class: "speed-line unscaled", d: line(unscaled) }),
     svg("path", { class: "speed-line", d: line(speeds) }),
-    svg("circle", { class: "pair-dot", cx: x(pair), cy: y(TURN / speeds[pair]), r: 4.5 }),
+    speeds[pair] ? svg("circle", { class: "pair-dot", cx: x(pair), cy: y(TURN / speeds[pair]), r: 4.5 }) : null,
   );
 }
