@@ -4,11 +4,18 @@ No test module may import torch before this file has run, and this file never im
 are read when torch and transformers are first imported.
 """
 
+from __future__ import annotations
+
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 os.environ.update(
     HF_HUB_OFFLINE="1",
@@ -52,3 +59,12 @@ class Golden:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(GOLDENS, update=request.config.getoption("--update-goldens"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A running Chromium, one for all: Playwright cannot run twice in a process."""
+    from tests.chromium import chromium
+
+    with chromium() as running:
+        yield running

@@ -1,54 +1,18 @@
-"""A Chromium to look at the explorer with, and pages in it that notice what they must not do."""
+"""Pages of the explorer that notice what they must not do."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-NEEDED = "ARCHC_NEED_CHROMIUM"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-sync",
-    "--no-first-run",
-]
 DESKTOP = {"width": 1440, "height": 900}
 # A frame is drawn after a change, and what can wait follows once nothing moves.
 READY = "!document.querySelector('#data') || document.body.dataset.ready"
 DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
-
-
-def chromium_path() -> str:
-    """Where Chromium is. Skips the test where there is none, or fails it where there has to be one."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        reason = f"no Chromium on PATH ({', '.join(NAMES)})"
-        if os.environ.get(NEEDED):
-            pytest.fail(f"{reason}, and {NEEDED} is set", pytrace=False)
-        pytest.skip(reason)
-    return found
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """A running browser."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path(), args=FLAGS)
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 @dataclass

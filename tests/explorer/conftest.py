@@ -1,4 +1,4 @@
-"""One browser and one page for all tests of the explorer: tracing the formulas of every spec takes a while."""
+"""One page for all tests of the explorer: tracing the formulas of every spec takes a while."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.explorer.browser import Watched, chromium, watched
+from tests.explorer.browser import Watched, watched
 
 
 @pytest.fixture(scope="session")
@@ -27,12 +27,6 @@ def html() -> str:
 def url(html: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where that page lies on disk."""
     return _on_disk(html, tmp_path_factory.mktemp("explorer"))
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from archc.render.colours import PAPER
 from tests.render.test_pages import PAGES
 
 WIDTHS = (320, 390, 768, 1280)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        if os.environ.get("ARCHC_NEED_CHROMIUM"):
-            pytest.fail("no Chromium on PATH, and ARCHC_NEED_CHROMIUM is set")
-        pytest.skip("no Chromium on PATH")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield running
-        running.close()
 
 
 def wrong(browser: Browser, file: Path) -> list[str]:
