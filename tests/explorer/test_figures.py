@@ -47,6 +47,13 @@ def test_model_beside(open_page: Opener, tmp_path: Path, beside: str) -> None:
     assert wrong_figures(screen.of("2"), report_of(beside, screen, 3000)) == []
 
 
+def test_model_with_a_table_beside(open_page: Opener) -> None:
+    """Its table of positions is part of it: at a context of another model it would be another model."""
+    screen = read(open_page("#spec=llama3-8b&beside=gpt2&batch=3").page)
+    assert wrong_figures(screen.of("2"), report_of("gpt2", screen)) == []
+    assert ("kv_cache.context", 1024) in screen.of("2")
+
+
 def test_one_altered_figure_is_noticed(open_page: Opener, tmp_path: Path) -> None:
     """The twin: one digit, one key that the report lacks, one figure taken away, one finding made up."""
     norm = "document.querySelector(\"[data-key='params.norm']\")"
