@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 
 DESKTOP = {"width": 1440, "height": 900}
 # A frame is drawn after a change, and what can wait follows once nothing moves.
+RESTED = "!document.querySelector('#data') || document.body.dataset.rested !== undefined"
 READY = "!document.querySelector('#data') || document.body.dataset.ready"
 DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
@@ -44,7 +45,8 @@ class Watched:
 
     def rested(self) -> Page:
         """The page, once also what waits for a rest (curves, the address) is there."""
-        self.page.wait_for_timeout(350)
+        self.drawn()
+        self.page.wait_for_function(RESTED)
         return self.drawn()
 
 

@@ -40,6 +40,7 @@ function start(data) {
   /** @param {(view: View) => View} next */
   function change(next) {
     wished = next(wished);
+    delete document.body.dataset.rested;
     if (!waiting) waiting = requestAnimationFrame(render);
   }
 
@@ -68,6 +69,7 @@ function start(data) {
   function pause(shown, view) {
     panels.idle(shown, view);
     rope.idle(view);
+    document.body.dataset.rested = "";
     const hash = asHash(app.model, wished, home);
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   }

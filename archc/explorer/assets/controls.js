@@ -210,23 +210,16 @@ function sliderOf(app, first) {
   /** @type {number[]|null} */
   let stops = null;
   const range = h("input", { type: "range", id: name });
-  const typed = h("input", {
-    type: "number",
-    id: `${name}-number`,
-    "aria-label": `${label}, typed`,
-    inputmode: "numeric",
-    step: "1",
+  const typed = numberField({ id: `${name}-number`, "aria-label": `${label}, typed` }, (text) => {
+    const wanted = text.trim() === "" ? now.value : allowed(now, Number(text));
+    if (String(wanted) !== text) say(`${label}: ${exact(wanted)} is the nearest that can be`);
+    set(wanted);
+    showNumber(typed, wanted);
   });
   const back = h("button", { type: "button", class: "back", id: `${name}-back` });
   const set = (/** @type {number} */ value) =>
     app.change((view) => ({ ...view, first: withNumber(view.first, id, value) }));
   range.addEventListener("input", () => set(stops ? stops[Number(range.value)] : Number(range.value)));
-  typed.addEventListener("change", () => {
-    const wanted = typed.value.trim() === "" ? now.value : allowed(now, Number(typed.value));
-    if (String(wanted) !== typed.value) say(`${label}: ${exact(wanted)} is the nearest that can be`);
-    set(wanted);
-    typed.value = String(wanted);
-  });
   back.addEventListener("click", () => {
     set(now.declared);
     range.focus();
@@ -245,7 +238,7 @@ function sliderOf(app, first) {
       range.style.setProperty("--at", String(share(Number(range.value), Number(range.min), Number(range.max))));
       typed.min = String(slider.min);
       typed.max = String(slider.max);
-      if (document.activeElement !== typed || Number(typed.value) !== slider.value) typed.value = String(slider.value);
+      showNumber(typed, slider.value);
       back.hidden = slider.value === slider.declared;
       back.textContent = `↺ ${exact(slider.declared)}`;
       back.setAttribute("aria-label", `${label}: back to ${exact(slider.declared)}, as declared`);

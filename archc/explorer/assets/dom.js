@@ -100,3 +100,23 @@ async function wasCopied(text) {
     return done;
   }
 }
+
+/**
+ * A field that a number is typed into. While somebody types, nothing else writes into it.
+ * @param {Object<string, *>} attributes @param {(text: string) => void} onNumber once it is typed
+ */
+function numberField(attributes, onNumber) {
+  const field = h("input", { type: "number", step: "1", inputmode: "numeric", ...attributes });
+  field.addEventListener("input", () => (field.dataset.typing = ""));
+  field.addEventListener("change", () => {
+    delete field.dataset.typing;
+    onNumber(field.value);
+  });
+  field.addEventListener("blur", () => delete field.dataset.typing);
+  return field;
+}
+
+/** @param {HTMLInputElement} field @param {number} value */
+function showNumber(field, value) {
+  if (field.dataset.typing === undefined && field.value !== String(value)) field.value = String(value);
+}

@@ -176,19 +176,11 @@ function ropeFrame(app) {
 /** @param {string} id @param {string} label @param {(value: number) => void} onValue */
 function ropeSlider(id, label, onValue) {
   const range = h("input", { type: "range", id, min: "0", step: "1" });
-  const typed = h("input", {
-    type: "number",
-    id: `${id}-number`,
-    "aria-label": `${label}, typed`,
-    min: "0",
-    step: "1",
-    inputmode: "numeric",
-  });
-  range.addEventListener("input", () => onValue(Number(range.value)));
-  typed.addEventListener("change", () => {
-    const wanted = Math.min(MOST_POSITION, Math.max(0, Math.round(Number(typed.value) || 0)));
+  const typed = numberField({ id: `${id}-number`, "aria-label": `${label}, typed`, min: "0" }, (text) => {
+    const wanted = Math.min(MOST_POSITION, Math.max(0, Math.round(Number(text) || 0)));
     onValue(Math.min(wanted, Number(typed.max)));
   });
+  range.addEventListener("input", () => onValue(Number(range.value)));
   return {
     node: h("div", { class: "slider" }, h("label", { for: id }, label), typed, range),
     /** @param {number} value @param {number} most @param {number} [mostTyped] */
@@ -198,7 +190,7 @@ function ropeSlider(id, label, onValue) {
       range.setAttribute("aria-valuetext", exact(value));
       range.style.setProperty("--at", String(share(value, 0, most)));
       typed.max = String(mostTyped);
-      if (typed.value !== String(value)) typed.value = String(value);
+      showNumber(typed, value);
     },
   };
 }
