@@ -11,8 +11,6 @@ from playwright.sync_api import Browser, Page
 
 DESKTOP = {"width": 1440, "height": 900}
 # A frame is drawn after a change, and what can wait follows once nothing moves.
-RESTED = "!document.querySelector('#data') || document.body.dataset.rested !== undefined"
-READY = "!document.querySelector('#data') || document.body.dataset.ready"
 DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
 
@@ -35,7 +33,7 @@ class Watched:
         """Open the page with a view in its address, and wait until it is drawn."""
         self.page.goto("about:blank")  # else another view of the same page is no new one
         self.page.goto(f"{self.url}{fragment}")
-        self.page.wait_for_function(READY)
+        self._wait_for("ready")
         return self.drawn()
 
     def drawn(self) -> Page:
@@ -46,8 +44,12 @@ class Watched:
     def rested(self) -> Page:
         """The page, once also what waits for a rest (curves, the address) is there."""
         self.drawn()
-        self.page.wait_for_function(RESTED)
+        self._wait_for("rested")
         return self.drawn()
+
+    def _wait_for(self, mark: str) -> None:
+        if self.page.locator("#data").count():  # else it is another page, which leaves no marks
+            self.page.wait_for_selector(f"body[data-{mark}]", state="attached")
 
 
 @contextmanager
