@@ -27,10 +27,14 @@ def to_run(block: Block) -> bool:
     return block.language != "yaml" or block.mark("file") is not None
 
 
+def marks_of(blocks: list[Block]) -> list[pytest.MarkDecorator]:
+    """What pytest is to know of a page."""
+    marks = [pytest.mark.slow] if any(block.mark("slow") is not None for block in blocks) else []
+    return [*marks, pytest.mark.xdist_group("smollm2")] if any(block.needs_weights for block in blocks) else marks
+
+
 PAGES = [
-    pytest.param(page, id=page, marks=[pytest.mark.slow] if any(one.mark("slow") is not None for one in blocks) else [])
-    for page, blocks in BLOCKS.items()
-    if any(map(to_run, blocks))
+    pytest.param(page, id=page, marks=marks_of(blocks)) for page, blocks in BLOCKS.items() if any(map(to_run, blocks))
 ]
 
 
