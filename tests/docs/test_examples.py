@@ -29,7 +29,8 @@ def to_run(block: Block) -> bool:
 
 def marks_of(blocks: list[Block]) -> list[pytest.MarkDecorator]:
     """What pytest is to know of a page."""
-    marks = [pytest.mark.slow] if any(block.mark("slow") is not None for block in blocks) else []
+    blocks = list(filter(to_run, blocks))
+    marks = [pytest.mark.slow] if any(block.is_slow for block in blocks) else []
     return [*marks, pytest.mark.xdist_group("smollm2")] if any(block.needs_weights for block in blocks) else marks
 
 

@@ -74,10 +74,10 @@ def test_a_wrong_page_fails(right: str, wrong: str, tmp_path: Path) -> None:
 
 
 def test_blocks_are_found_with_their_marks() -> None:
-    page = "- a\n\n  <!-- not run: takes minutes -->\n  <!-- slow -->\n  ```bash\n  true\n  ```\n\n```\nplain\n```\n"
+    page = "- a\n\n  <!-- not run: takes minutes -->\n  <!-- exit: 2 -->\n  ```bash\n  true\n  ```\n\n```\nplain\n```\n"
     first, second = parse(page)
     assert (first.language, first.text, first.line) == ("bash", "true\n", 5)
-    assert (first.mark("not run"), first.mark("slow"), first.mark("exit")) == ("takes minutes", "", None)
+    assert (first.mark("not run"), first.mark("exit"), first.mark("file")) == ("takes minutes", "2", None)
     assert (second.language, second.marks) == ("", ())
 
 
