@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,13 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
-    if any(block.needs_weights for block in filter(to_run, BLOCKS[page])) and not SMOLLM2.is_dir():
+    blocks = list(filter(to_run, BLOCKS[page]))
+    if any(block.needs_weights for block in blocks) and not SMOLLM2.is_dir():
         pytest.skip("needs `archc fetch smollm2-135m`")
+    if any("$ g++ " in block.text for block in blocks) and shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler: g++")
     scratch = Scratch.made(tmp_path)
-    for block in filter(to_run, BLOCKS[page]):
+    for block in blocks:
         scratch.run(block)
 
 
