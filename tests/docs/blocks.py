@@ -23,6 +23,7 @@ REASONS = {
     "needs a CI service": "GitHub, GitLab, Jenkins",
     "needs something else": "another framework or program, which archc does not bring",
     "sets up an environment": "installs packages",
+    "runs until it is ended": "a server",
     "takes minutes": "",
 }
 """Why a block may not be run. There is no other reason."""
@@ -36,7 +37,7 @@ _BLOCK = re.compile(
 _MARK = re.compile(r"<!-- *(not run|file|exit|some lines)(?:: *([^>]*?))? *-->")
 _MARKS_ABOVE = re.compile(r"(?:^ *<!--[^>]*-->[ \t]*\n)+\Z", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ |archc |python |pip |make |torchrun |git )")
-_SLOW = re.compile(r"\barchc (?:validate|sweep|faults|lengths|trace|import|export)\b|torch")
+_SLOW = re.compile(r"\barchc (?:validate|sweep|faults|lengths|trace|import|export|explore)\b|torch")
 _FETCHED = re.compile(r"archc (?:validate|faults|lengths|trace|weights) .*smollm2-135m")
 
 
