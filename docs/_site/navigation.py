@@ -11,6 +11,7 @@ MENUS: Mapping[str, Sequence[str]] = {
     "Start": ("why-archc", "ten-minutes"),
     "Port a model": (
         "cookbook/README",
+        "cookbook/pytorch",
         "cookbook/*",
         "ports",
         "validation",
