@@ -20,6 +20,7 @@ from docs._site.markdown import relative_to_site
 def setup(app: Sphinx) -> dict[str, bool]:
     """Hook all of this in."""
     app.connect("builder-inited", _write)
+    app.connect("env-get-outdated", _changed)
     app.connect("source-read", _complete)
     app.add_post_transform(names.LinkNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -27,6 +28,10 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def _write(app: Sphinx) -> None:
     pages.write(Path(app.srcdir))
+
+
+def _changed(*_: object) -> list[str]:
+    return ["index"]  # its menus hold what there is now
 
 
 def _complete(app: Sphinx, name: str, source: list[str]) -> None:

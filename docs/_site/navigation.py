@@ -10,9 +10,12 @@ from docs._site.markdown import IN_NO_MENU
 MENUS: Mapping[str, Sequence[str]] = {
     "Start": ("why-archc", "ten-minutes"),
     "Port a model": (
+        "cookbook/README",
+        "cookbook/pytorch",
         "cookbook/*",
         "ports",
         "validation",
+        "faults",
         "lengths",
         "weights",
         "parallel",
@@ -29,7 +32,7 @@ MENUS: Mapping[str, Sequence[str]] = {
         "reference/models",
         "reference/families/index",
     ),
-    "Inside archc": ("architecture", "add-a-family", "performance", "reference/decisions"),
+    "Inside archc": ("architecture", "families", "performance", "reference/decisions"),
     "Project": ("reference/contributing", "reference/changes"),
 }
 """Pages by menu, as patterns; one that is not there is passed over. What no menu names stands under `REST`."""
@@ -63,7 +66,7 @@ def below(name: str, docs: Path) -> str:
 
 def _menus(docs: Path) -> Iterator[str]:
     listed: set[str] = set()
-    pages = {menu: list(_pages(docs, patterns)) for menu, patterns in MENUS.items()}
+    pages = {menu: list(dict.fromkeys(_pages(docs, patterns))) for menu, patterns in MENUS.items()}
     for found in pages.values():
         listed.update(found)
     elsewhere = set(_pages(docs, ELSEWHERE))

@@ -4,7 +4,6 @@
 `<!-- file: NAME -->`        it is saved as NAME, and used by later ones of its page
 `<!-- exit: N -->`           its last command ends with N
 `<!-- some lines -->`        what it shows of its last command is some of its lines, in order; a line … says so visibly
-`<!-- slow -->`              it takes more than a few seconds; so `make check` leaves out its page
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ REASONS = {
     "needs a CI service": "GitHub, GitLab, Jenkins",
     "needs something else": "another framework or program, which archc does not bring",
     "sets up an environment": "installs packages",
+    "runs until it is ended": "a server",
     "takes minutes": "",
 }
 """Why a block may not be run. There is no other reason."""
@@ -34,9 +34,10 @@ RUN = {"console", "bash", "python", "yaml"}
 _BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<language>\S*)[^\n]*\n(?P<text>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
 )
-_MARK = re.compile(r"<!-- *(not run|file|exit|some lines|slow)(?:: *([^>]*?))? *-->")
+_MARK = re.compile(r"<!-- *(not run|file|exit|some lines)(?:: *([^>]*?))? *-->")
 _MARKS_ABOVE = re.compile(r"(?:^ *<!--[^>]*-->[ \t]*\n)+\Z", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ |archc |python |pip |make |torchrun |git )")
+_SLOW = re.compile(r"\barchc (?:validate|sweep|faults|lengths|trace|import|export|explore)\b|torch")
 _FETCHED = re.compile(r"archc (?:validate|faults|lengths|trace|weights) .*smollm2-135m")
 
 
@@ -57,6 +58,11 @@ class Block:
     def mark(self, name: str) -> str | None:
         """What a mark says, which may be nothing; None where it is not there."""
         return dict(self.marks).get(name)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether torch or transformers is loaded for it, which takes seconds."""
+        return bool(_SLOW.search(self.text))
 
     @property
     def needs_weights(self) -> bool:

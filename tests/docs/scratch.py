@@ -19,7 +19,7 @@ from tests.docs.blocks import ROOT, Block
 from tests.docs.shown import Step, difference, steps
 from tests.docs.yours import bring
 
-LONGEST = 600
+LONGEST = 900
 """Seconds that a block may take."""
 
 _END = "\x1eend of a command "

@@ -14,6 +14,7 @@ PASSES = 8.0
 VERSIONS = (
     (re.compile(r"\b(transformers|torch|archc|Python) \d+\.\d+\.\d+\S*(?<![,.])"), r"\1 VERSION"),
     (re.compile(r"\b\d+(\.\d+)? (s|seconds?)\b"), "SECONDS"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"  +"), "  "),  # columns are as wide as what stands in them
 )
 """What may differ and does not matter."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,19 +28,27 @@ def to_run(block: Block) -> bool:
     return block.language != "yaml" or block.mark("file") is not None
 
 
+def marks_of(blocks: list[Block]) -> list[pytest.MarkDecorator]:
+    """What pytest is to know of a page."""
+    blocks = list(filter(to_run, blocks))
+    marks = [pytest.mark.slow] if any(block.is_slow for block in blocks) else []
+    return [*marks, pytest.mark.xdist_group("smollm2")] if any(block.needs_weights for block in blocks) else marks
+
+
 PAGES = [
-    pytest.param(page, id=page, marks=[pytest.mark.slow] if any(one.mark("slow") is not None for one in blocks) else [])
-    for page, blocks in BLOCKS.items()
-    if any(map(to_run, blocks))
+    pytest.param(page, id=page, marks=marks_of(blocks)) for page, blocks in BLOCKS.items() if any(map(to_run, blocks))
 ]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
-    if any(block.needs_weights for block in filter(to_run, BLOCKS[page])) and not SMOLLM2.is_dir():
+    blocks = list(filter(to_run, BLOCKS[page]))
+    if any(block.needs_weights for block in blocks) and not SMOLLM2.is_dir():
         pytest.skip("needs `archc fetch smollm2-135m`")
+    if any("$ g++ " in block.text for block in blocks) and shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler: g++")
     scratch = Scratch.made(tmp_path)
-    for block in filter(to_run, BLOCKS[page]):
+    for block in blocks:
         scratch.run(block)
 
 

@@ -74,10 +74,10 @@ def test_a_wrong_page_fails(right: str, wrong: str, tmp_path: Path) -> None:
 
 
 def test_blocks_are_found_with_their_marks() -> None:
-    page = "- a\n\n  <!-- not run: takes minutes -->\n  <!-- slow -->\n  ```bash\n  true\n  ```\n\n```\nplain\n```\n"
+    page = "- a\n\n  <!-- not run: takes minutes -->\n  <!-- exit: 2 -->\n  ```bash\n  true\n  ```\n\n```\nplain\n```\n"
     first, second = parse(page)
     assert (first.language, first.text, first.line) == ("bash", "true\n", 5)
-    assert (first.mark("not run"), first.mark("slow"), first.mark("exit")) == ("takes minutes", "", None)
+    assert (first.mark("not run"), first.mark("exit"), first.mark("file")) == ("takes minutes", "2", None)
     assert (second.language, second.marks) == ("", ())
 
 
@@ -98,6 +98,7 @@ ROW = "8 tokens                  8   1.3e-05    8.6e-06      0.73  pass"
         ("64 tokens  64   2.1e-05    6.3e+00   368,710  FAIL", "64 tokens  64   2.5e-05   6.3e+00   301,002  FAIL"),
         ("transformers 5.24.0, fp32", "transformers 5.25.1, fp32"),
         ("one\n…\nthree", "one\ntwo\nand a half\nthree"),
+        ("at 2026-11-30T16:34:32Z: 1.2 s", "at 2027-01-01T00:00:00Z: 0.9 s"),
         ("# sha256: f451…", "# sha256: f451233824f2"),
         ("out", "Loading: 100%|████| 63/63 [00:00<00:00, 292it/s]\nout"),
     ],
