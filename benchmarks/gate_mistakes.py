@@ -47,8 +47,8 @@ def layernorm(model: Model) -> None:
         def forward(self, hidden_states: Tensor) -> Tensor:
             return super().forward(hidden_states - hidden_states.mean(-1, keepdim=True))
 
-    for norm in norms(model):
-        if len(norm.weight) == model.config.hidden_size:  # not those of heads
+    for layer in layers(model):
+        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
             norm.__class__ = Centring
 
 
@@ -224,7 +224,7 @@ class Mistake:
 MISTAKES = {
     "eps": Mistake(eps, "eps 1e-6 for 1e-5", ("norm.eps",)),
     "final_eps": Mistake(final_eps, "the same in the last norm alone", ("final_norm_eps", "norm.eps")),
-    "layernorm": Mistake(layernorm, "LayerNorm for RMSNorm", ("norm.kind",)),
+    "layernorm": Mistake(layernorm, "LayerNorm for RMSNorm in layers", ("norm.kind",)),
     "final_norm_weight": Mistake(final_norm_weight, "the last norm's weight not read", ("norm.weight", "final_norm")),
     "swapped_norms": Mistake(swapped_norms, "a layer's two norms swapped", ("layout.norms", "norm.placement")),
     "gelu": Mistake(gelu, "GELU for SiLU", ("ffn.activation",)),

@@ -169,7 +169,7 @@ def _json_file(context: click.Context, incomplete: str) -> Items:
 _OPERANDS: Final[Mapping[str, Source]] = {
     "SPEC": _specs,
     "SPEC...": _specs,
-    "[SPEC]...": _specs,
+    "[SPEC...]": _specs,
     "A": _specs,
     "B": _specs,
     "TARGET": _targets,
