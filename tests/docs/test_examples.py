@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ PAGES = [
 def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
     if any(block.needs_weights for block in filter(to_run, BLOCKS[page])) and not SMOLLM2.is_dir():
         pytest.skip("needs `archc fetch smollm2-135m`")
+    if any("g++ " in block.text for block in filter(to_run, BLOCKS[page])) and shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler: g++")
     scratch = Scratch.made(tmp_path)
     for block in filter(to_run, BLOCKS[page]):
         scratch.run(block)
