@@ -93,7 +93,9 @@ def run(
     script = folder / "step.sh"
     script.write_text(step["run"])
     command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.stderr == ""
     calls = [json.loads(line) for line in notes.read_text().splitlines()]
     outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
