@@ -93,7 +93,9 @@ def run(
     script = folder / "step.sh"
     script.write_text(step["run"])
     command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.stderr == ""
     calls = [json.loads(line) for line in notes.read_text().splitlines()]
     outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
@@ -112,6 +114,7 @@ def test_a_run_with_nothing_but_a_target(tmp_path: Path) -> None:
             "--junit=archc-reports/gate.xml",
             "--sarif=archc-reports/gate.sarif",
             "--certificate=archc-reports/certificate.json",
+            "--html=archc-reports/gate.html",
             "--",
             "tiny",
         ]
@@ -237,5 +240,5 @@ def test_the_step_of_the_guide_validates(tmp_path: Path, wrong: bool, code: int,
     ran = run("Validate", tmp_path, really=True, args="--quick", **inputs)
     assert ran.code == code, ran.log
     assert ran.outputs["verdict"].startswith(verdict)
-    for name in ("gate.json", "gate.xml", "gate.sarif", "certificate.json"):
+    for name in ("gate.json", "gate.xml", "gate.sarif", "gate.html", "certificate.json"):
         assert (tmp_path / "archc-reports" / name).exists()

@@ -34,7 +34,7 @@ def _index(entries: list[dict[str, Any]], versions: dict[str, str]) -> Iterator[
     passed, tried = (sum(one[key] for one in counts) for key in ("passed", "tried"))
     yield f"{len(entries)} model types of transformers. Of {len(counts)} of them, {passed} of {tried} tiny checkpoints"
     yield f"pass the gate with the code that archc generates, measured with {measured}. On a terminal:"
-    yield "`archc list --families`. [How a family is added](../../families.md)."
+    yield "`archc list --families`. [How a family is added](../../add-a-family.md)."
     for tier in _tiers(entries):
         rows = [
             (f"[{code(entry['name'])}](#{entry['name']})", plain(reach(entry)), ", ".join(map(plain, _refusals(entry))))
