@@ -19,6 +19,10 @@ from typing import Any
 from archc.render.colours import PARTS, SERIES, Colour
 
 SCRIPTS = (
+    "formulas.js",
+    "choices.js",
+    "sums.js",
+    "yaml.js",
     "model.js",
     "dom.js",
     "units.js",
