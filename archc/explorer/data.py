@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -30,17 +30,16 @@ _SWITCHED: Final = ("norm", "position", "attention", "ffn", "embedding")
 Choices = Mapping[str, str]
 
 
-def page_data(
-    targets: Sequence[str], each: Callable[[Sequence[str]], Iterable[str]] = lambda names: names
-) -> dict[str, Any]:
+def page_data(targets: Sequence[str]) -> dict[str, Any]:
     """What the page is made of, ready for JSON: the specs of `targets`, and behind them all shipped ones.
 
-    `each` goes through the names of specs, and may show how far it is. Raises SpecError and UsageError as
-    `compile_spec` does.
+    Raises SpecError and UsageError as `compile_spec` does, before the long part.
     """
-    names = list(dict.fromkeys((*targets, *_shipped())))
-    book = Book()
-    models = [_model(name, compile_spec(name), book) for name in each(names)]
+    own = {name: compile_spec(name) for name in targets}
+    shipped, traced = _traced(tuple(_shipped()))
+    book = traced.copy()
+    models = [shipped.get(name) or _model(name, compiled, book) for name, compiled in own.items()]
+    models += [model for name, model in shipped.items() if name not in own]
     return {
         "version": __version__,
         "models": models,
