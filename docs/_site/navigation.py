@@ -32,7 +32,7 @@ MENUS: Mapping[str, Sequence[str]] = {
         "reference/models",
         "reference/families/index",
     ),
-    "Inside archc": ("architecture", "families", "performance", "reference/decisions"),
+    "Inside archc": ("architecture", "add-a-family", "families", "performance", "reference/decisions"),
     "Project": ("reference/contributing", "reference/changes"),
 }
 """Pages by menu, as patterns; one that is not there is passed over. What no menu names stands under `REST`."""
