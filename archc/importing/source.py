@@ -83,12 +83,34 @@ def _gguf(path: Path) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = load(str(path), return_tensors=False)["config"]
+            found |= _head_dim(path, found["model_type"])
     except Exception as error:  # a damaged file trips its reader in many places
         problem = " ".join(str(error).split())[:200] or type(error).__name__
         raise IncompleteError(f"{path} is damaged or cut short: {problem}", "download it again") from None
     raw = {key: _shortest(value) for key, value in found.items()} | {"dtype": "bfloat16"}
     note = "A GGUF file does not say in which type its weights were published; bfloat16 is assumed."
     return Source(raw, path.stem, "the GGUF file", (note,))
+
+
+def _head_dim(path: Path, model_type: str) -> dict[str, int]:
+    """Channels of a head, where the file says another number than width over heads.
+
+    transformers 5.24 reads them for some architectures alone (integrations/ggml.py, GGUF_CONFIG_MAPPING).
+    """
+    from archc.importing.resolve import reference
+
+    known = reference("transformers.integrations.ggml").GGUF_CONFIG_MAPPING
+    fields = reference("gguf").GGUFReader(path).fields
+    architecture = fields["general.architecture"].contents()
+
+    def number(key: str) -> int:
+        field = fields.get(f"{architecture}.{key}")
+        value = field.contents() if field else 0
+        return value if isinstance(value, int) else 0
+
+    channels, heads = number("attention.key_length"), number("attention.head_count")
+    read = "attention.key_length" in known.get(model_type, {})
+    return {} if read or not channels or channels * heads == number("embedding_length") else {"head_dim": channels}
 
 
 def _shortest(value: Any) -> Any:

@@ -306,6 +306,18 @@ def test_another_gguf_file_is_another_model(tmp_path: Path) -> None:
     assert len(compile_spec(str(place)).architecture.layers) == 31
 
 
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_heads_of_another_size_are_read_from_a_gguf_file(tmp_path: Path, architecture: str) -> None:
+    """Mistral Nemo's are smaller than its width over heads; transformers takes the class's default."""
+    place = tmp_path / "nemo.gguf"
+    place.write_bytes(gguf(architecture, {**SMOL, "attention.key_length": 24, "attention.value_length": 24}))
+    (layer, _), *_ = compile_spec(str(place)).architecture.distinct
+    (mixer,) = layer.mixers()
+    assert mixer.shape is not None
+    assert mixer.shape.head_dim == 24
+    assert "head_dim: 24\n" in import_spec(str(place)).text
+
+
 def test_an_architecture_that_transformers_does_not_read(tmp_path: Path) -> None:
     place = tmp_path / "other.gguf"
     place.write_bytes(gguf("nope", SMOL))
