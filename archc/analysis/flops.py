@@ -18,6 +18,17 @@ from archc.analysis.params import Sums
 from archc.architecture.model import Architecture
 from archc.parts.base import Part
 
+CONVENTIONS: Final = (
+    "only matrix products are counted, a multiply-add as two operations",
+    "the head is counted for every token; looking up embeddings is not",
+    "forward_per_token averages over the sequence: a token meets the keys up to its own, or its window",
+    "decode_per_token is the last token's: it meets the whole context, or its window",
+    "prefill_full_square counts every query-key pair, as operator counters do, also those that the mask removes",
+    "norms, softmax, activations, rotations and masks are left out",
+)
+CONVENTION_OF_EXPERTS: Final = (
+    "the router and the chosen experts are counted; sorting tokens by expert and adding up are not"
+)
 _HALF: Final = Fraction(1, 2)
 
 
@@ -137,14 +148,9 @@ def products_of(sums: Sums, *, context: int) -> Products:
 
 def _conventions(architecture: Architecture) -> Iterator[str]:
     """What the figures count, for readers who compare them with others."""
-    yield "only matrix products are counted, a multiply-add as two operations"
-    yield "the head is counted for every token; looking up embeddings is not"
-    yield "forward_per_token averages over the sequence: a token meets the keys up to its own, or its window"
-    yield "decode_per_token is the last token's: it meets the whole context, or its window"
-    yield "prefill_full_square counts every query-key pair, as operator counters do, also those that the mask removes"
-    yield "norms, softmax, activations, rotations and masks are left out"
+    yield from CONVENTIONS
     if any(layer.ffn is not None and layer.ffn.routed for layer, _ in architecture.distinct):
-        yield "the router and the chosen experts are counted; sorting tokens by expert and adding up are not"
+        yield CONVENTION_OF_EXPERTS
     yield from dict.fromkeys(
         line for layer, _ in architecture.distinct for part in layer.parts() for line in part.conventions
     )

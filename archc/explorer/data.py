@@ -7,18 +7,18 @@ from functools import cache
 from typing import Any, Final
 
 from archc import __version__
+from archc.analysis import weights
 from archc.analysis.alignment import continued
 from archc.analysis.dtypes import BITS
-from archc.architecture.build import build_layer
+from archc.analysis.flops import CONVENTION_OF_EXPERTS, CONVENTIONS
 from archc.architecture.compile import Compiled, compile_spec
 from archc.explorer.finish import figures
-from archc.explorer.pieces import Found, Piece, around_piece, ends_piece, limits, part_piece
+from archc.explorer.pieces import Found, Piece, around_piece, built_layer, ends_piece, limits, part_piece
 from archc.explorer.rotation import rotation_data, rotation_of
 from archc.explorer.study import Study, Table
 from archc.explorer.switches import DECLARED, SWITCHES, declared_label
 from archc.explorer.words import norm_word, part_words
 from archc.formulas.javascript import Book
-from archc.formulas.sketch import DEPTH
 from archc.formulas.spec import NUMBERS
 from archc.parts.base import FfnPart, MixerPart
 from archc.spec.load import shipped_names
@@ -46,6 +46,7 @@ def page_data(targets: Sequence[str]) -> dict[str, Any]:
         "switches": [{"id": s.id, "label": s.label, "options": s.options} for s in SWITCHES],
         "numbers": {name: list(path) for name, path in NUMBERS.items()},
         "bits": BITS,
+        "conventions": {"flops": CONVENTIONS, "experts": CONVENTION_OF_EXPERTS, "weights": weights.CONVENTIONS},
         "figures": {key: book.count(formula) for key, formula in figures().items()},
         "rotation": rotation_data(book),
         **book.export(),
@@ -107,7 +108,7 @@ def _kinds(study: Study, choices: Choices) -> Any:
 
 
 def _kind(study: Study, kind: str, book: Book) -> dict[str, Any]:
-    built = build_layer(kind, study.layer(kind, {}), study.header({}), DEPTH)
+    built = built_layer(study.header({}), study.layer(kind, {}))
     fields = study.base.spec.kinds[kind].branches
     return {
         "parallel": built.parallel,
@@ -124,7 +125,7 @@ def _kind(study: Study, kind: str, book: Book) -> dict[str, Any]:
 
 def _norms(study: Study, kind: str, choices: Choices, book: Book) -> dict[str, Any]:
     header, fields = study.header(choices), study.layer(kind, choices)
-    layer = build_layer(kind, fields, header, DEPTH)
+    layer = built_layer(header, fields)
     return {
         "shared": norm_word(layer.shared_norm),
         "before": [norm_word(branch.pre_norm) for branch in layer.branches],
@@ -139,7 +140,7 @@ def _part(study: Study, kind: str, index: int, name: str, book: Book) -> dict[st
     def entry(choices: Choices) -> dict[str, Any]:
         header, fields = study.header(choices), study.layer(kind, choices)
         _, trained = limits(header, {kind: fields})
-        part = dict(build_layer(kind, fields, header, DEPTH).branches[index].parts)
+        part = dict(built_layer(header, fields).branches[index].parts)
         found = next(p for slot, p in part.items() if slot.partition("_")[0] == name)
         piece = _piece(part_piece(header, fields, index, name, trained), book)
         return {"kind": found.kind, "words": _words(found, book), **piece, **_shape(found, book)}
@@ -190,6 +191,7 @@ def _piece(piece: Piece, book: Book) -> dict[str, Any]:
         "sums": [_sums(tree, book) for tree in piece.sums],
         "checks": findings(piece.checks),
         "advice": findings(piece.advice),
+        **({"conventions": piece.conventions} if piece.conventions else {}),
     }
     if piece.once:
         found["once"] = {"name": piece.once[0], "sums": [_sums(tree, book) for tree in piece.once[1]]}

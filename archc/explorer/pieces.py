@@ -57,6 +57,8 @@ class Piece(Struct, frozen=True):
     """What is wrong, and warnings of the language itself."""
     advice: tuple[Findings, ...]
     """What is asked of a model in which nothing is wrong."""
+    conventions: tuple[str, ...] = ()
+    """What its arithmetic counts, where that is not plain."""
 
 
 class _Nothing(Part, frozen=True):
@@ -89,7 +91,7 @@ class _Answers(MixerPart, frozen=True):
 
 def part_piece(header: Header, layer: LayerFields, index: int, name: str, trained: int | None) -> Piece:
     """The part `name` of a branch of a kind of layer."""
-    fields, built = layer.branches[index], _built(header, layer)
+    fields, built = layer.branches[index], built_layer(header, layer)
     branch = built.branches[index]
     slot, part = branch.parts[list(fields.parts).index(name)]
     lone = replace(branch, parts=((slot, _asked(part)),), pre_norm=None, post_norm=None, streams=None)
@@ -98,13 +100,14 @@ def part_piece(header: Header, layer: LayerFields, index: int, name: str, traine
         *_layer_sums(replace(built, branches=(_bare(branch, slot, part),), shared_norm=None, streams=None)),
         checks=(_checks(header, sections),),
         advice=tuple(_advice(rule, _sketch(trained), lone) for rule in BRANCH_RULES),
+        conventions=part.conventions,
     )
 
 
 def around_piece(header: Header, layer: LayerFields) -> Piece:
     """Norms, residuals and streams of a kind of layer."""
 
-    built = _built(header, layer)
+    built = built_layer(header, layer)
     bare = (replace(b, parts=tuple((slot, _Nothing()) for slot, _ in b.parts)) for b in built.branches)
     return Piece(
         *_layer_sums(replace(built, branches=tuple(bare))),
@@ -135,7 +138,7 @@ def limits(header: Header, kinds: Mapping[str, LayerFields]) -> tuple[Any, Any]:
 
 
 def _ends(header: Header, kinds: Mapping[str, LayerFields]) -> Sketch:
-    layers = [build_layer(kind, fields, header, DEPTH) for kind, fields in kinds.items()]
+    layers = [built_layer(header, fields) for fields in kinds.values()]
     built = build_ends(header, kinds.values(), layers, DEPTH)
     return sketch_of(built)
 
@@ -158,8 +161,9 @@ def _sketch(trained: int | None) -> Sketch:
     return _ends(header, {})
 
 
-def _built(header: Header, layer: LayerFields) -> Layer:
-    return build_layer("layer", layer, header, DEPTH)
+def built_layer(header: Header, layer: LayerFields) -> Layer:
+    """A kind of layer. The context decides only by how much some scalings stretch cosines, which no figure asks."""
+    return build_layer("layer", layer, replace(header, context=1), DEPTH)
 
 
 def _asked(part: Part) -> Part:

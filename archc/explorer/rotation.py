@@ -61,7 +61,7 @@ def rotation_of(rope: Rope, book: Book) -> dict[str, Any]:
         "pairing": rope.pairing,
         "head_dim": book.count(rope.head_dim),
         "rotary_dim": book.count(rope.rotary_dim),
-        "scaling": {**stated, "kind": _name(scaling)} if scaling else None,
+        "scaling": {**stated, "kind": _name(scaling), "name": scaling.kind} if scaling else None,
     }
 
 

@@ -31,7 +31,7 @@ ABSENT = object()
 # What the page says in other ways than figure by figure: as a drawing, or in the playground of rotary positions.
 ELSEWHERE = {
     *("name", "family", "mixers", "norms", "positions", "layer_kinds", "notes", "undeclared"),
-    *("rope.attention_factor", "rope.scaling", "rope.by_kind"),
+    *("rope.attention_factor", "rope.by_kind"),
     *("weights.conventions", "flops.conventions"),
 }
 

@@ -64,6 +64,7 @@ function createModel(data, functions) {
       put(report, key, valueOf(formula, known));
     }
     report.weights.dtype = state.dtype;
+    report.weights.conventions = data.conventions.weights;
     Object.assign(report.kv_cache, {
       dtype: state.kv_dtype,
       state_dtype: state.state_dtype,
@@ -72,6 +73,7 @@ function createModel(data, functions) {
       by_kind: Object.fromEntries(Object.entries(sums.caches).map(([kind, found]) => [kind, kindOf(found)])),
     });
     report.flops.context = Number(v.context);
+    report.flops.conventions = conventionsOf(state);
     report.limits = {
       hard_context: ends.hard_context === null ? null : valueOf(ends.hard_context, v),
       trained_context: ends.trained_context === null ? Number(v.context) : valueOf(ends.trained_context, v),
@@ -80,6 +82,13 @@ function createModel(data, functions) {
     if (Object.keys(kinds).length > 1) report.layer_kinds = kinds;
     addShapes(report, state, v);
     return report;
+  }
+
+  /** What the arithmetic counts. */
+  function conventionsOf(state) {
+    const pieces = Object.keys(layersOfKinds(state)).flatMap((kind) => piecesOf(state, kind));
+    const experts = pieces.some((piece) => piece.routed) ? [data.conventions.experts] : [];
+    return [...data.conventions.flops, ...experts, ...new Set(pieces.flatMap((piece) => piece.conventions ?? []))];
   }
 
   function kindOf(found) {
@@ -107,6 +116,7 @@ function createModel(data, functions) {
         pairs: periods.length,
         base: rope.base,
         pairing: rope.pairing,
+        scaling: scalingOf(rope),
         fastest_period: Math.min(...periods),
         slowest_period: Math.max(...periods),
       };
@@ -274,6 +284,15 @@ function createModel(data, functions) {
     if (!piece) return null;
     const { base, pairing, head_dim, rotary_dim, scaling } = piece.rope;
     return { base, pairing, head_dim: valueOf(head_dim, v), rotary_dim: valueOf(rotary_dim, v), scaling };
+  }
+
+  /** How many pairs a scaling leaves alone, blends and slows down fully. */
+  function scalingOf(rope) {
+    if (!rope.scaling) return null;
+    const kept = ofPairs("kept", rope, 1);
+    const unchanged = kept.filter((share) => share === 1).length;
+    const stretched = kept.filter((share) => share === 0).length;
+    return { kind: rope.scaling.name, unchanged, blended: kept.length - unchanged - stretched, stretched };
   }
 
   /** What a kind of scaling says of every pair: `what` is "speed", radians per position, or "kept", from 0 to 1. */
