@@ -19,7 +19,7 @@ from archc.explorer.study import Study, Table
 from archc.explorer.switches import DECLARED, SWITCHES, declared_label
 from archc.explorer.words import norm_word, part_words
 from archc.formulas.javascript import Book
-from archc.formulas.spec import NUMBERS
+from archc.formulas.spec import NUMBERS, plain
 from archc.parts.base import FfnPart, MixerPart
 from archc.spec.load import shipped_names
 
@@ -68,15 +68,13 @@ def _shipped() -> list[str]:
 def _model(target: str, compiled: Compiled, book: Book) -> dict[str, Any]:
     study = Study(compiled.loaded)
     spec = study.base.spec
-    plain = dict(compiled.loaded.root.plain())  # type: ignore[call-overload]
+    declared = dict(plain(compiled.loaded))
     kinds = list(spec.kinds)
     pattern = continued(spec.pattern, max(3 * len(spec.pattern), DEEPEST)) if len(kinds) > 1 else ()
     return {
         "name": target,
-        "spec": plain,
-        "sections": {
-            name: _section(study, name, book) for name in ("norm", "position", "attention", "ffn", "embedding")
-        }
+        "spec": declared,
+        "sections": {name: _section(study, name, book) for name in _SWITCHED}
         | {"layers": _table(study.table(study.axes("position"), lambda c: _kinds(study, c)), book)},
         "declared": study.choices,
         "labels": {switch: declared_label(study.plain, switch) for switch, o in study.choices.items() if o == DECLARED},
@@ -93,17 +91,17 @@ def _section(study: Study, name: str, book: Book) -> dict[str, Any] | None:
     if name not in study.plain:
         return None
 
-    def plain(choices: Choices) -> Any:
+    def written(choices: Choices) -> Any:
         loaded = study.section(name, choices)
-        return loaded and loaded.root.plain()[name]  # type: ignore[index]
+        return loaded and plain(loaded)[name]
 
-    return _table(study.table(study.axes(name), plain), book)
+    return _table(study.table(study.axes(name), written), book)
 
 
 def _kinds(study: Study, choices: Choices) -> Any:
     """The kinds of layer as the spec writes them."""
     loaded = study.section("position", choices)
-    layers = loaded and loaded.root.plain()["layers"]  # type: ignore[index]
+    layers = loaded and plain(loaded)["layers"]
     return layers["kinds"] if isinstance(layers, dict) else None
 
 

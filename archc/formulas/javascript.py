@@ -63,7 +63,7 @@ class Book:
         self.entries: list[Any] = []
         """Whatever else occurs more than once."""
         self._numbers: dict[tuple[str, object], int] = {}
-        self._printed: dict[sympy.Basic, int] = {}
+        self._printed: dict[sympy.Basic, int | list[int]] = {}
         self._conditions: dict[tuple[sympy.Basic, bool], int] = {}
         self._trees: dict[int, tuple[object, int]] = {}
 
@@ -79,11 +79,8 @@ class Book:
         expression = expression_of(number)
         if expression not in self._printed:
             above, below = sympy.fraction(sympy.together(expression))
-            self._printed[expression] = (
-                self._count(above) if below == 1 else (self._count(above), self._count(below))  # type: ignore[assignment]
-            )
-        found: Any = self._printed[expression]
-        return list(found) if isinstance(found, tuple) else found
+            self._printed[expression] = self._count(above) if below == 1 else [self._count(above), self._count(below)]
+        return self._printed[expression]
 
     def double(self, number: object) -> int:
         """The number of an expression of doubles."""
