@@ -21,6 +21,7 @@ ROOT = Path(archc.__file__).parent
 FOLDER = ROOT / "families"
 # Words of the language, of transformers' formats or of English that happen to be the name of a family too.
 WORDS = {"codegen", "git", "mamba", "mamba2", "rwkv", "xlstm", "flint", "beam", "phi", "olmo", "glm", "opt", "mpt"}
+SPECS = {"explorer/data.py: gpt2"}  # the shipped spec that the page starts with goes by the name of its family
 LONGEST = 80
 PREFIX, SHARED = "archc.families.", (".base", ".common")
 
@@ -114,7 +115,7 @@ def test_nothing_outside_the_families_knows_one() -> None:
     for file in (ROOT.parent / "templates").glob("*.j2"):
         words = set(re.findall(r"\w+", file.read_text(encoding="utf-8")))
         found += [f"{file.name} {word}" for word in words & names]
-    assert not found
+    assert set(found) == SPECS
 
 
 def test_the_check_above_sees_what_it_looks_for() -> None:
