@@ -54,6 +54,17 @@ def test_model_with_a_table_beside(open_page: Opener) -> None:
     assert ("kv_cache.context", 1024) in screen.of("2")
 
 
+def test_nobody_trained_a_model_for_what_is_set_here(open_page: Opener) -> None:
+    """A context that a slider, or the model beside, asks for is none that a model was trained for."""
+    beside = open_page("#spec=deepseek-v3&beside=llama3-8b").page.locator(".reach")
+    assert "llama3-8b was trained for 8,192: 163,840 is beyond." in beside.inner_text()
+    moved = open_page("#spec=llama3-8b&context=30000").page
+    assert "as set here; trained for 8,192" in moved.locator("#headline").inner_text()
+    declared = open_page("#spec=llama3-8b").page
+    assert "as trained" in declared.locator("#headline").inner_text()
+    assert "was trained for 8,192." in declared.locator(".reach").inner_text()
+
+
 def test_one_altered_figure_is_noticed(open_page: Opener, tmp_path: Path) -> None:
     """The twin: one digit, one key that the report lacks, one figure taken away, one finding made up."""
     norm = "document.querySelector(\"[data-key='params.norm']\")"

@@ -28,7 +28,7 @@ function start(data) {
   let waiting = 0;
   let pausing = 0;
   let speaking = 0;
-  /** @type {*} the report that was last spoken of */
+  /** @type {Shown|null} what was last spoken of */
   let spoken = null;
   const controls = createControls(app);
   const panels = createPanels(app);
@@ -62,7 +62,7 @@ function start(data) {
     clearTimeout(pausing);
     pausing = setTimeout(() => pause(shown, view), PAUSE);
     clearTimeout(speaking);
-    speaking = setTimeout(() => speak(report), SPEAK_AFTER);
+    speaking = setTimeout(() => speak(shown[0]), SPEAK_AFTER);
   }
 
   /** What can wait until a slider rests. @param {Shown[]} shown @param {View} view */
@@ -74,11 +74,12 @@ function start(data) {
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   }
 
-  /** @param {*} report */
-  function speak(report) {
-    const text = spoken && report ? spokenHeadline(report, spoken) : "";
+  /** @param {Shown} shown */
+  function speak(shown) {
+    if (!shown.report) return;
+    const text = spoken ? spokenHeadline(shown, spoken) : "";
     if (text) say(text);
-    if (report) spoken = report;
+    spoken = shown;
   }
 
   window.addEventListener("hashchange", () => change(() => fromHash(app.model, location.hash, home)));
@@ -98,6 +99,7 @@ function shownOf(model, view) {
     report: model.report(state),
     findings: model.findings(state),
     state,
+    trained: trainedFor(model, state),
   }));
 }
 

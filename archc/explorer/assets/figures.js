@@ -1,7 +1,8 @@
 // Figures as text: every one carries its key in the report, its exact value, and which model it is of.
 
 /**
- * @typedef {{name: string, report: *, findings: Array<*>, state: State}} Shown one model with all that is known of it
+ * @typedef {{name: string, report: *, findings: Array<*>, state: State, trained: number|null}} Shown one model with all
+ *   that is known of it; `trained` is for the context that its spec declares, wherever the slider stands
  */
 
 /**
@@ -96,8 +97,8 @@ function bytesRow(label, key, more = {}) {
 
 // ---------------------------------------------------------------- the headline
 
-/** @param {*} report @returns {Array<{label: string, key: string, human: string, note: string}>} */
-function headlinesOf(report) {
+/** @param {Shown} shown @returns {Array<{label: string, key: string, human: string, note: string}>} */
+function headlinesOf({ report, trained }) {
   const { params, weights, kv_cache: cache, flops, limits } = report;
   const wall = limits.hard_context !== null;
   const growing = cache.bytes_per_token !== 0 || cache.fixed_state_bytes === 0;
@@ -136,9 +137,14 @@ function headlinesOf(report) {
       label: "Usable context",
       key: wall ? "limits.hard_context" : "limits.trained_context",
       human: exact(wall ? limits.hard_context : limits.trained_context),
-      note: wall ? "a wall: no position beyond" : "as trained",
+      note: wall ? "a wall: no position beyond" : trainedNote(limits.trained_context, trained),
     },
   ];
+}
+
+/** Nobody trained a model for a context that is only set on this page. @param {number} here @param {number|null} trained */
+function trainedNote(here, trained) {
+  return trained === null || here === trained ? "as trained" : `as set here; trained for ${exact(trained)}`;
 }
 
 /** @param {Shown[]} shown */
@@ -146,12 +152,12 @@ function showHeadline(shown) {
   const place = byId("headline");
   const [first, second] = shown;
   if (!first.report) return;
-  const beside = second && second.report ? headlinesOf(second.report) : [];
+  const beside = second && second.report ? headlinesOf(second) : [];
   place.replaceChildren(
     h(
       "dl",
       {},
-      ...headlinesOf(first.report).map(({ label, key, human, note }) => {
+      ...headlinesOf(first).map(({ label, key, human, note }) => {
         const other = beside.find((one) => one.label === label);
         return h(
           "div",
@@ -172,11 +178,10 @@ function showHeadline(shown) {
   );
 }
 
-/** The headline in a sentence, of what is different from before. @param {*} report @param {*} before */
-function spokenHeadline(report, before) {
-  if (!report) return "";
-  const old = before ? headlinesOf(before) : [];
-  return headlinesOf(report)
+/** The headline in a sentence, of what is different from before. @param {Shown} shown @param {Shown} before */
+function spokenHeadline(shown, before) {
+  const old = headlinesOf(before);
+  return headlinesOf(shown)
     .filter(
       (one) => !old.some((other) => other.label === one.label && other.human === one.human && other.note === one.note),
     )
@@ -326,8 +331,8 @@ const LIMIT_ROWS = [
     (rows) => (rows === null ? "no table, no wall" : exact(rows)),
     { strong: true },
   ),
-  row("Trained for", "limits.trained_context", exact),
-  row("Declared context", "context", exact),
+  row("Trained for, by its spec", "limits.trained_context", exact),
+  row("Context on screen", "context", exact),
 ];
 
 const ROPE_ROWS = (/** @type {string} */ at) => [

@@ -110,11 +110,12 @@ function memoryLegend(shown) {
 
 /** How the context on screen stands to what the models reach. @param {Shown[]} shown */
 function reachOf(shown) {
-  const lines = shown.flatMap(({ name, report }) => {
+  const lines = shown.flatMap(({ name, report, trained }) => {
     if (!report) return [];
-    const { hard_context: wall, trained_context: trained } = report.limits;
+    const wall = report.limits.hard_context;
     const context = report.kv_cache.context;
     if (wall !== null) return [`${name} has a table of ${exact(wall)} positions: there is none beyond.`];
+    if (trained === null) return [];
     if (context > trained) return [`${name} was trained for ${exact(trained)}: ${exact(context)} is beyond.`];
     return [`${name} has no table to run out of, and was trained for ${exact(trained)}.`];
   });

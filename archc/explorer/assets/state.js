@@ -77,7 +77,18 @@ function hasWall(model, state) {
 
 /** @param {*} model @param {State} state @returns {number} */
 function contextOf(model, state) {
-  return model.sliders(state).find((/** @type {*} */ { id }) => id === "context").value;
+  return contextSlider(model, state).value;
+}
+
+/** @param {*} model @param {State} state */
+function contextSlider(model, state) {
+  return model.sliders(state).find((/** @type {*} */ { id }) => id === "context");
+}
+
+/** What a model is trained for at the context that its spec declares. @param {*} model @param {State} state */
+function trainedFor(model, state) {
+  const report = model.report(withNumber(state, "context", contextSlider(model, state).declared));
+  return report && report.limits.trained_context;
 }
 
 /** What differs from the spec as it is declared. @param {*} model @param {State} state */
