@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from archc.checkpoints.manifest import pattern_of
-from archc.render.units import figure
+from archc.render.units import amount, figure
 from archc.spec.diagnostics import Level
 
 Document: TypeAlias = Mapping[str, Any]
@@ -174,7 +174,7 @@ def divergence_sentences(document: Document) -> list[str]:
 
 def invariant_detail(invariant: Mapping[str, Any]) -> str:
     """What was expected of an invariant, or by how much it is broken."""
-    return str(invariant["detail"] or f"{figure(invariant['figure'])} {invariant['unit']}")
+    return str(invariant["detail"] or amount(invariant["figure"], invariant["unit"]))
 
 
 def tensor_differences(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -92,6 +92,17 @@ def figure(number: float | None) -> str:
     return f"{number:.2f}" if number < 100 else f"{number:,.0f}"
 
 
+def amount(number: float | None, unit: str) -> str:
+    """A figure with its unit: a multiple of a floor as it is measured, and anything else as a number of things.
+
+    >>> amount(0.831, "times the floor"), amount(0, "layers")
+    ('0.83 times the floor', '0 layers')
+    """
+    if unit == "times the floor" or number is None or not math.isfinite(number):
+        return f"{figure(number)} {unit}"
+    return f"{number:,.0f} {unit}"
+
+
 def finite(number: float | None) -> float | None:
     """A number for JSON, which has no word but null for one that is not finite."""
     return number if number is not None and math.isfinite(number) else None

@@ -61,7 +61,7 @@ def _environment() -> Environment:
     )
     found.globals["colours"] = colours
     found.globals["version"] = __version__
-    for name in ("both_bytes", "decimal_bytes", "exact", "figure", "operations", "percent", "short_count"):
+    for name in ("amount", "both_bytes", "decimal_bytes", "exact", "figure", "operations", "percent", "short_count"):
         found.filters[name] = getattr(units, name)
     return found
 
