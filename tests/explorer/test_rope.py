@@ -74,6 +74,24 @@ def test_moving_one_alone_does(open_page: Opener) -> None:
     assert scores(one.page) != before
 
 
+def test_kinds_of_layers_that_turn_otherwise(open_page: Opener) -> None:
+    """Gemma 3's windows turn at a base of 10,000; what sees all positions at 1,000,000, eight times slower."""
+    page = open_page("#spec=gemma3-27b").page
+    bases = page.locator(".rope-figures [data-key$='.base']")
+    assert {bases.nth(at).get_attribute("data-key"): bases.nth(at).text_content() for at in range(bases.count())} == {
+        "rope.base": "10,000",
+        "rope.by_kind.local.base": "10,000",
+        "rope.by_kind.global.base": "1,000,000",
+    }
+    assert "in local layers" in (page.locator("#rope").text_content() or "")
+    still = open_page("#spec=smollm3-3b").page.locator("#rope").text_content() or ""
+    assert "in rope layers" in still
+    assert "Layers of the kind nope do not turn." in still
+    alike = open_page(ROPE).page
+    assert alike.locator("[data-key^='rope.by_kind']").count() == 0
+    assert "layers; the table" not in (alike.locator("#rope").text_content() or "")
+
+
 def test_key_by_pointer(open_page: Opener) -> None:
     one = open_page(ROPE)
     chart = one.page.locator(".slot.scores")

@@ -109,17 +109,11 @@ function createModel(data, functions) {
     }
     const rope = ropeOf(state);
     if (rope) {
-      const periods = ofPairs("speed", rope, Number(v.context))
-        .filter((speed) => speed !== 0)
-        .map((speed) => (2 * Math.PI) / speed);
-      report.rope = {
-        pairs: periods.length,
-        base: rope.base,
-        pairing: rope.pairing,
-        scaling: scalingOf(rope),
-        fastest_period: Math.min(...periods),
-        slowest_period: Math.max(...periods),
-      };
+      const figures = (one) => one && ropeFiguresOf(one, Number(v.context));
+      report.rope = figures(rope);
+      const kinds = ropesOf(state);
+      if (kinds)
+        report.rope.by_kind = Object.fromEntries(Object.entries(kinds).map(([kind, one]) => [kind, figures(one)]));
     }
     const feeding = typical(state, (pieces) => feedForward(pieces, v));
     if (feeding)
@@ -278,12 +272,44 @@ function createModel(data, functions) {
 
   // ------------------------------------------------------------------ rotation
 
+  /** How the most common kind of layer that turns does it. */
   function ropeOf(state) {
+    const piece = typical(state, turning);
+    return piece && turnOf(piece, numbersOf(state));
+  }
+
+  /** The same of each kind of layer, null for one that does not turn; null altogether where kinds do not differ. */
+  function ropesOf(state) {
     const v = numbersOf(state);
-    const piece = typical(state, (pieces) => pieces.find((one) => one.rope) ?? null);
-    if (!piece) return null;
+    const found = Object.keys(layersOfKinds(state)).map((kind) => {
+      const piece = turning(piecesOf(state, kind));
+      return [kind, piece && turnOf(piece, v)];
+    });
+    const different = new Set(found.map(([, rope]) => JSON.stringify(rope)));
+    return different.size > 1 ? Object.fromEntries(found) : null;
+  }
+
+  function turning(pieces) {
+    return pieces.find((one) => one.rope) ?? null;
+  }
+
+  function turnOf(piece, v) {
     const { base, pairing, head_dim, rotary_dim, scaling } = piece.rope;
     return { base, pairing, head_dim: valueOf(head_dim, v), rotary_dim: valueOf(rotary_dim, v), scaling };
+  }
+
+  function ropeFiguresOf(rope, context) {
+    const periods = ofPairs("speed", rope, context)
+      .filter((speed) => speed !== 0)
+      .map((speed) => (2 * Math.PI) / speed);
+    return {
+      pairs: periods.length,
+      base: rope.base,
+      pairing: rope.pairing,
+      scaling: scalingOf(rope),
+      fastest_period: Math.min(...periods),
+      slowest_period: Math.max(...periods),
+    };
   }
 
   /** How many pairs a scaling leaves alone, blends and slows down fully. */
@@ -327,6 +353,7 @@ function createModel(data, functions) {
     specText: (state) => yamlOf(specOf(state)),
     command: commandOf,
     rope: ropeOf,
+    ropes: ropesOf,
     ropeKinds: data.rotation.map(({ kind, label, numbers }) => ({
       kind,
       label,

@@ -85,9 +85,16 @@ function settingOf(model, view, report) {
     scaled: speeds.some((speed, at) => speed !== unscaled[at]),
     pair: Math.min(turning.pair, speeds.length - 1),
     notice: own
-      ? `${view.first.spec} turns ${several(speeds.length, "pair")} of the ${exact(head_dim)} channels of a head, base ${exact(base)}, pairing ${own.pairing}.`
+      ? `${view.first.spec} turns ${several(speeds.length, "pair")} of the ${exact(head_dim)} channels of a head, base ${exact(base)}, pairing ${own.pairing}${among(model.ropes(view.first), own)}.`
       : `What is on screen has no rotary positions. This is what they would do to a head of ${exact(head_dim)} channels, base ${exact(base)}.`,
   };
+}
+
+/** In which kinds of layers that is so, where others turn otherwise. @param {Object<string, *>|null} ropes @param {*} own */
+function among(ropes, own) {
+  if (ropes === null) return "";
+  const same = Object.keys(ropes).filter((kind) => JSON.stringify(ropes[kind]) === JSON.stringify(own));
+  return `, in ${same.join(" and ")} layers; the table below has the others`;
 }
 
 // ---------------------------------------------------------------- the frame
@@ -345,21 +352,16 @@ function speedTable(app, { speeds, unscaled, scaled }) {
 /** What the report says of rope, for each kind of layer where they differ. @param {Shown[]} shown */
 function ropeFigures(shown) {
   if (!shown.some(({ report }) => report && report.rope)) return [];
-  const kinds = [
-    ...new Set(
-      shown.flatMap(({ report }) =>
-        Object.entries((report && report.rope && report.rope.by_kind) || {})
-          .filter(([, rope]) => rope)
-          .map(([kind]) => kind),
-      ),
-    ),
-  ];
+  const named = shown.flatMap(({ report }) => Object.entries((report && report.rope && report.rope.by_kind) || {}));
+  const kinds = new Set(named.filter(([, rope]) => rope).map(([kind]) => kind));
+  const still = named.map(([kind]) => kind).filter((kind) => !kinds.has(kind));
   return [
     h("h3", {}, "As the report has it"),
     figureTable("Rotary positions", ROPE_ROWS("rope"), shown),
-    ...kinds.flatMap((kind) => [
+    ...[...kinds].flatMap((kind) => [
       h("h4", {}, `Layers of the kind ${kind}`),
       figureTable(`Rotary positions of ${kind}`, ROPE_ROWS(`rope.by_kind.${kind}`), shown),
     ]),
+    ...still.map((kind) => h("p", { class: "hint" }, `Layers of the kind ${kind} do not turn.`)),
   ];
 }
