@@ -19,7 +19,7 @@ from archc.analysis.flops import forward_flops
 from archc.analysis.params import block_shares, count_params
 from archc.architecture.build import build_ends, build_layer
 from archc.formulas.sketch import DEPTH, Sketch, sketch_of
-from archc.formulas.spec import NUMBERS, plain, stated, unknown_header, unknown_part
+from archc.formulas.spec import NUMBERS, known_amplitude, plain, stated, unknown_header, unknown_part
 from archc.formulas.unknown import Unknown, along, unknown
 from archc.spec.language import LayerFields
 from archc.spec.load import LoadedSpec
@@ -148,7 +148,11 @@ def _sketch(base: LoadedSpec, counted: Mapping[str, str]) -> Sketch:
     kinds = {
         kind: LayerFields(
             tuple(
-                replace(branch, parts={name: unknown_part(base, kind, index, name) for name in branch.parts})
+                replace(
+                    branch,
+                    parts={name: unknown_part(base, kind, index, name) for name in branch.parts},
+                    position=known_amplitude(branch.position),
+                )
                 for index, branch in enumerate(fields.branches)
             )
         )

@@ -21,12 +21,15 @@ from msgspec import Struct
 Value = TypeVar("Value")
 MOST_WAYS = 20_000
 """Ways after which a function is given up: each comparison of new numbers can double them."""
+_SMALL = 2**16
+"""Up to which a denominator is taken for what was meant, such as the number of a head's channels."""
 
 
 class Unknown:
     """An expression over unknown numbers, all of them positive.
 
-    Whole numbers and fractions are exact in it, floats stand for their shortest decimal.
+    Whole numbers and fractions are exact in it. Floats stand for the fraction of small numbers that they are nearest to
+    (0.42857142857142855 is 3/7, so that of 14 channels it is 6), else for their shortest decimal.
     """
 
     __slots__ = ("expression",)
@@ -307,5 +310,6 @@ def _expression(number: object) -> sympy.Expr:
     if isinstance(number, Fraction):
         return sympy.Rational(number.numerator, number.denominator)
     if isinstance(number, float):
-        return sympy.Rational(repr(number))
+        simple = Fraction(number).limit_denominator(_SMALL)
+        return _expression(simple) if float(simple) == number else sympy.Rational(repr(number))
     return sympy.Integer(cast(int, number))

@@ -100,3 +100,12 @@ def test_by_hand() -> None:
     assert sympy.expand(found.figures["params.total"] - by_hand) == 0
     assert formula(found.figures["params.total"]) == "L·d·(2·a·g + 2·a·h + 3·f + 2) + d·(2·V + 1)"
     assert found.figures["kv_cache.elements_per_token"] == 2 * L * g * a
+
+
+def test_what_no_figure_hangs_on_is_no_condition() -> None:
+    """LongRoPE has its amplitude from the context, and no size has anything from that amplitude."""
+    table = [1.0] * 5
+    scaling = f"{{kind: longrope, original_context: 64, short_factors: {table}, long_factors: {table}}}"
+    text = DENSE.format(width=48, context=100, layers=3).replace("base: 10000}", f"base: 10000, scaling: {scaling}}}")
+    plain = report_formulas(load_text(DENSE.format(width=48, context=100, layers=3)), batch=1, **TYPES)
+    assert report_formulas(load_text(text), batch=1, **TYPES).conditions == plain.conditions

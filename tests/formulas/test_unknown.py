@@ -94,3 +94,12 @@ def test_texts_keep_places_for_numbers() -> None:
     (text,) = tree.value
     assert text.texts == ("", " rows, ", "")
     assert [(str(number), form) for number, form in text.numbers] == [("size", ","), ("size/10", "g")]
+
+
+@pytest.mark.parametrize(("turning", "channels"), [(6, 14), (10, 30), (32, 96), (4, 12), (48, 112)])
+def test_quotients_that_were_rounded(turning: int, channels: int) -> None:
+    """A spec says which share of a head turns as a float; of as many channels it comes to the same number."""
+    share = turning / channels
+    turned = math.floor(unknown("channels") * share)
+    assert math.floor(channels * share) == turning
+    assert turned.expression.subs({sympy.Symbol("channels", integer=True, positive=True): channels}) == turning

@@ -82,7 +82,7 @@ function createChoices(data) {
   }
 
   function layersOfKinds(state) {
-    const found = {};
+    const found = Object.create(null); // a kind may be called `constructor`
     for (const kind of patternOf(state)) found[kind] = (found[kind] ?? 0) + 1;
     return found;
   }

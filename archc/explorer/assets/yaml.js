@@ -13,22 +13,31 @@ function yamlOf(spec) {
 
 function yamlBlock(key, value, depth) {
   const indent = "  ".repeat(depth);
-  const line = `${indent}${key}: ${yamlFlow(value)}`;
+  const name = yamlFlow(key);
+  const line = `${indent}${name}: ${yamlFlow(value)}`;
   if (line.length <= YAML_WIDTH || typeof value !== "object" || value === null) return line;
   const inner = Array.isArray(value)
     ? value.map((one) => `${indent}  - ${yamlFlow(one)}`)
-    : Object.entries(value).map(([name, one]) => yamlBlock(name, one, depth + 1));
-  return [`${indent}${key}:`, ...inner].join("\n");
+    : Object.entries(value).map(([key, one]) => yamlBlock(key, one, depth + 1));
+  return [`${indent}${name}:`, ...inner].join("\n");
 }
 
 function yamlFlow(value) {
   if (Array.isArray(value)) return `[${value.map(yamlFlow).join(", ")}]`;
   if (value !== null && typeof value === "object") {
-    const entries = Object.entries(value).map(([key, one]) => `${key}: ${yamlFlow(one)}`);
+    const entries = Object.entries(value).map(([key, one]) => `${yamlFlow(key)}: ${yamlFlow(one)}`);
     return `{${entries.join(", ")}}`;
   }
   if (typeof value !== "string") return String(value);
-  return YAML_PLAIN.test(value) && !YAML_WORD.test(value) ? value : JSON.stringify(value);
+  return YAML_PLAIN.test(value) && !YAML_WORD.test(value) ? value : yamlQuoted(value);
+}
+
+/** In quotes as JSON has them, with what YAML lets no text hold or takes for the end of a line written out. */
+function yamlQuoted(text) {
+  return JSON.stringify(text).replace(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** A pattern in words: runs as `5*local`, and what repeats from its start on as `4*(...)`. */
