@@ -45,7 +45,8 @@ def layernorm(model: Model) -> None:
 
     class Centring(type(norms(model)[0])):  # type: ignore[misc]  # a base that is known at run time
         def forward(self, hidden_states: Tensor) -> Tensor:
-            return super().forward(hidden_states - hidden_states.mean(-1, keepdim=True))
+            centred: Tensor = super().forward(hidden_states - hidden_states.mean(-1, keepdim=True))
+            return centred
 
     for layer in layers(model):
         for norm in (layer.input_layernorm, layer.post_attention_layernorm):

@@ -195,8 +195,8 @@ def _right_ports(target: str, reference: Model, weights: Path, inputs: Inputs) -
     other = tuple(practice(reference, load(weights), inputs) for practice in PRACTICES.values())
     torch.set_num_threads(threads)
     lines.append(f"| another number of threads | {' | '.join(map(_alarm, other))} | |")
-    both = [load(weights, attention, torch.bfloat16) for attention in ("eager", "sdpa")]
-    in_16 = [practice(*both, inputs) for practice in PRACTICES.values()]
+    eager, fused = (load(weights, attention, torch.bfloat16) for attention in ("eager", "sdpa"))
+    in_16 = [practice(eager, fused, inputs) for practice in PRACTICES.values()]
     passed, _ = archc_says(target, RIGHT_IN_16_BITS, "bfloat16")
     lines.append(f"| both sides in bfloat16, fused attention | {' | '.join(map(_alarm, (*in_16, passed)))} |")
     return lines

@@ -123,8 +123,8 @@ def _gather(value: object, found: dict[int, torch.Tensor]) -> None:
 
 def archc_says(folder: Path, context: int) -> tuple[Answer, Answer]:
     """What `archc report CONFIG` says: of what is held, and of what is reserved."""
-    types = {"dtype": "bfloat16", "kv_dtype": "bfloat16", "state_dtype": "float32"}
-    found = build_report(compile_spec(str(folder)).architecture, context=context, **types)
+    architecture = compile_spec(str(folder)).architecture
+    found = build_report(architecture, context=context, dtype="bfloat16", kv_dtype="bfloat16", state_dtype="float32")
     total, cache = found["params"]["total"], found["kv_cache"]
     return Answer(total, cache["bytes_at_context"]), Answer(total, cache["bytes_at_context_reserved"])
 

@@ -19,6 +19,7 @@ DATA = {
     "templates": ("templates", "*.j2"),
     "validators": ("validators", "*.*"),  # weights and texts too
     "docs/codes": ("codes", "*.md"),
+    "measured": ("measured", "*.json"),
 }
 
 FIND = "import sys; from archc import resources; print(resources.folder(sys.argv[1]))"
@@ -89,4 +90,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         names = archive.namelist()
     assert {name.split("/")[0] for name in names} == {"archc", f"archc-{__version__}.dist-info"}
     assert "archc/py.typed" in names
+    assets = {file.relative_to(ROOT).as_posix() for file in (ROOT / "archc" / "explorer" / "assets").iterdir()}
+    assert assets
+    assert assets <= set(names)
     assert not [name for name in names if "__pycache__" in name]

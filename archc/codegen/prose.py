@@ -16,10 +16,9 @@ from archc.codegen.naming import LINE, labels, literal, words
 from archc.codegen.parts import FFNS, MIXERS
 from archc.parts.attention import Attention
 from archc.parts.base import FfnPart, MixerPart
-from archc.parts.norm import Norm
+from archc.parts.norm import NORM_NAMES, Norm
 from archc.parts.residual import Residual
 
-_NORM = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
 _LEARNED = {
     "stream": "a learned number per channel multiplies the stream at {}",
     "both": "the stream and the output of {} are shifted and scaled by learned numbers per channel",
@@ -165,7 +164,7 @@ def norm_name(norm: Norm) -> str:
     weight = " without weight" if norm.weight == "none" else ""
     bias = " with bias" if norm.bias else ""
     less = ", the weight stored less one" if norm.weight == "one_plus" else ""
-    return _NORM[norm.kind] + weight + bias + less
+    return NORM_NAMES[norm.kind] + weight + bias + less
 
 
 def _position_words(mixer: MixerPart) -> str:

@@ -21,12 +21,14 @@ from archc.explorer.words import norm_word, part_words
 from archc.formulas.javascript import Book
 from archc.formulas.spec import NUMBERS, plain
 from archc.parts.base import FfnPart, MixerPart
+from archc.parts.norm import NORM_NAMES
 from archc.spec.load import shipped_names
 
 DEEPEST: Final = 200
 """Layers up to which a model is drawn out, or three times as many as it has."""
 FIRST: Final = "gpt2"
 _SWITCHED: Final = ("norm", "position", "attention", "ffn", "embedding")
+"""Of a spec, into which switches write."""
 Choices = Mapping[str, str]
 
 
@@ -172,6 +174,7 @@ def _ends(study: Study, choices: Choices, book: Book) -> dict[str, Any]:
     hard, trained = limits(header, kinds)
     return {
         **_piece(ends_piece(header, kinds), book),
+        "final_norm": NORM_NAMES[header.norm.kind] if header.final_norm else None,
         "hard_context": None if hard is None else book.count(hard),
         "trained_context": None if trained is None else book.count(trained),
     }

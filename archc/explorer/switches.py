@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from archc.parts.norm import NORM_NAMES
+
 DECLARED: Final = "declared"
 """The choice that a spec has made, where it is none of those that can be switched to."""
 Plain = Mapping[str, Any]
@@ -24,7 +26,7 @@ class Switch(Struct, frozen=True):
 
 
 SWITCHES: Final[tuple[Switch, ...]] = (
-    Switch("norm", "Norm", {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}),
+    Switch("norm", "Norm", {kind: NORM_NAMES[kind] for kind in ("layernorm", "rmsnorm")}),
     Switch(
         "positions",
         "Positions",

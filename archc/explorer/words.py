@@ -7,15 +7,15 @@ from typing import Final
 
 from archc.formulas.unknown import Tree, Written, follow, numbers_met, written
 from archc.parts.base import FfnPart, MixerPart, Part
-from archc.parts.norm import Norm
+from archc.parts.feed_forward import ACTIVATION_NAMES
+from archc.parts.norm import NORM_NAMES, Norm
 
-NORMS: Final = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm", "l2": "L2 norm"}
 _POSITIONS: Final = {"rope": "rotary positions", "alibi": "ALiBi", "buckets": "buckets of distances"}
 
 
 def norm_word(norm: Norm | None) -> str | None:
     """What a norm is called; None where there is none."""
-    return None if norm is None else NORMS[norm.kind]
+    return None if norm is None else NORM_NAMES[norm.kind]
 
 
 def part_words(part: Part) -> Tree[tuple[Written, ...]]:
@@ -43,7 +43,7 @@ def _of_mixer(part: MixerPart) -> Iterator[str]:
         yield f"{shape.heads:,} query heads"
         yield f"{shape.kv_heads:,} key/value heads of {shape.head_dim:,}"
     if part.head_norms:
-        yield f"{NORMS[part.head_norms[0].kind]} of queries and keys"
+        yield f"{NORM_NAMES[part.head_norms[0].kind]} of queries and keys"
     if part.position_kind:
         yield _POSITIONS[part.position_kind]
     if part.window is not None:
@@ -55,6 +55,6 @@ def _of_mixer(part: MixerPart) -> Iterator[str]:
 def _of_feed_forward(part: FfnPart) -> Iterator[str]:
     if part.routed:
         yield f"{part.routed.top_k:,} of {part.routed.experts:,} experts"
-    name = {None: "", "gelu_tanh": "GELU", "gelu": "GELU", "silu": "SiLU", "relu": "ReLU", "relu2": "ReLU²"}
-    yield " ".join(word for word in (name.get(part.activation, str(part.activation)), "gate" * part.gated) if word)
+    activation = part.activation and ACTIVATION_NAMES.get(part.activation, part.activation)
+    yield " ".join(word for word in (activation, "gate" * part.gated) if word)
     yield f"{part.width:,} channels"

@@ -20,7 +20,7 @@ from archc.analysis.params import block_shares, count_params
 from archc.architecture.build import build_ends, build_layer
 from archc.formulas.sketch import DEPTH, Sketch, sketch_of
 from archc.formulas.spec import NUMBERS, known_amplitude, plain, stated, unknown_header, unknown_part
-from archc.formulas.unknown import Unknown, along, unknown
+from archc.formulas.unknown import Unknown, along, symbol, unknown
 from archc.spec.language import LayerFields
 from archc.spec.load import LoadedSpec
 
@@ -40,13 +40,7 @@ LETTERS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The letter for a number, and the field that says it."""
 
-
-_ORDERED: Final = (
-    sympy.StrictLessThan,
-    sympy.LessThan,
-    sympy.StrictGreaterThan,
-    sympy.GreaterThan,
-)
+_ORDERED: Final = (sympy.StrictLessThan, sympy.LessThan, sympy.StrictGreaterThan, sympy.GreaterThan)
 
 
 class Symbol(Struct, frozen=True):
@@ -60,7 +54,7 @@ class Symbol(Struct, frozen=True):
     @property
     def symbol(self) -> sympy.Symbol:
         """The letter as it stands in expressions."""
-        return _symbol(self.letter)
+        return symbol(self.letter)
 
 
 class Formulas(Struct, frozen=True):
@@ -95,17 +89,15 @@ def report_formulas(
     bits = (BITS[dtype], BITS[kv_dtype], BITS[state_dtype])
     figures, conditions = along(numbers, lambda: dict(_figures(_sketch(base, counted), "tokens" in numbers, bits)))
     letters = _letters(numbers)
-    renamed = {name: _symbol(letter) for name, letter in letters.items()}
-    table = {_symbol(name): symbol for name, symbol in renamed.items()}
+    renamed = {name: symbol(letter) for name, letter in letters.items()}
+    table = {symbol(name): letter for name, letter in renamed.items()}
     shown = {key: _of(figure).xreplace(table) for key, figure in figures.items()}
     held = _sharpest([condition.xreplace(table) for condition in conditions])
     met = set().union(*(expression.free_symbols for expression in (*shown.values(), *held)))
     symbols = (
         Symbol(letters[name], LETTERS[name][1] if name in LETTERS else name, value) for name, value in numbers.items()
     )
-    return Formulas(
-        tuple(s for s in symbols if sympy.Symbol(s.letter, integer=True, positive=True) in met), shown, held
-    )
+    return Formulas(tuple(one for one in symbols if one.symbol in met), shown, held)
 
 
 def _sharpest(conditions: list[sympy.Basic]) -> tuple[sympy.Basic, ...]:
@@ -181,10 +173,6 @@ def _letters(numbers: Mapping[str, int]) -> dict[str, str]:
     return {name: LETTERS[name][0] for name in numbers if name in LETTERS} | {
         name: f"L{index}" for index, name in enumerate(kinds, 1)
     }
-
-
-def _symbol(name: str) -> sympy.Symbol:
-    return sympy.Symbol(name, integer=True, positive=True)
 
 
 def _of(figure: Any) -> sympy.Expr:

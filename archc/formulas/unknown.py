@@ -137,7 +137,12 @@ class Unknown:
 
 def unknown(name: str, *, whole: bool = True) -> Unknown:
     """The unknown number of that name: positive, and whole unless it is said not to be."""
-    return Unknown(sympy.Symbol(name, integer=True, positive=True) if whole else sympy.Symbol(name, positive=True))
+    return Unknown(symbol(name) if whole else sympy.Symbol(name, positive=True))
+
+
+def symbol(name: str) -> sympy.Symbol:
+    """The unknown whole number of that name, as it stands in expressions."""
+    return sympy.Symbol(name, integer=True, positive=True)
 
 
 def expression_of(number: object) -> sympy.Expr:
@@ -147,7 +152,7 @@ def expression_of(number: object) -> sympy.Expr:
 
 def along(numbers: Mapping[str, int], run: Callable[[], Value]) -> tuple[Value, list[sympy.Basic]]:
     """What `run` returns for some numbers, with the comparisons that hold for them, on which that depends."""
-    walk = _Given({sympy.Symbol(name, integer=True, positive=True): value for name, value in numbers.items()})
+    walk = _Given({symbol(name): value for name, value in numbers.items()})
     token = _walk.set(walk)
     try:
         value = run()

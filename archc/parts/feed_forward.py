@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -16,6 +16,15 @@ from archc.parts.norm import Norm
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 
 LearnedActivation = Literal["xielu"]
+
+ACTIVATION_NAMES: Final[Mapping[str, str]] = {
+    "silu": "SiLU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELU",
+    "relu": "ReLU",
+    "relu2": "ReLU²",
+}
+"""What people call them, where that is not the word of the language."""
 
 ACTIVATION_DOC = (
     "silu: x·sigmoid(x); gelu: x·Φ(x), exact; gelu_tanh: its tanh form (transformers: gelu_new, gelu_pytorch_tanh); "

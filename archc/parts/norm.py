@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from archc.parts.base import Fields, Positive, Size, Tensor, linear
 
 NormKind = Literal["rmsnorm", "layernorm", "l2"]
+NORM_NAMES: Final[Mapping[str, str]] = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm", "l2": "L2 norm"}
+"""What people call them."""
 WeightConvention = Literal["plain", "one_plus", "none"]
 Placement = Literal["pre", "post", "sandwich", "parallel", "parallel_separate", "post_sum"]
 

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from archc.analysis.report import Report
+from archc.parts.feed_forward import ACTIVATION_NAMES
+from archc.parts.norm import NORM_NAMES
 from archc.render.units import both_bytes, exact, operations, percent, short_count
 
 WIDTH = 80
@@ -22,8 +24,6 @@ GAP = "  "
 _NO_BREAK = "\u00a0"
 
 _GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
-_PLAIN = {"silu": "SiLU", "gelu": "GELU", "gelu_tanh": "GELU", "relu": "ReLU", "relu2": "ReLU²"}
-_NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 
 Compared = tuple[str, list[str]]
 """A label, and the cell of every model."""
@@ -37,7 +37,7 @@ def compared_rows(reports: Sequence[Report]) -> list[Compared]:
         ("heads/KV, size", [_heads(one) for one in reports]),
         ("mixers", _unless_alike([_mixers(one) for one in reports], "")),
         ("feed-forward", [_ffn(one) for one in reports]),
-        ("norm", [" and ".join(_NORMS.get(norm, norm) for norm in one["norms"]) or "none" for one in reports]),
+        ("norm", [" and ".join(NORM_NAMES[norm] for norm in one["norms"]) or "none" for one in reports]),
         ("positions", [_positions(one) for one in reports]),
         ("vocabulary, tied", [f"{exact(one['vocab_size'])}, {'yes' if one['tied'] else 'no'}" for one in reports]),
         ("context", [exact(one["context"]) for one in reports]),
@@ -76,7 +76,7 @@ def _ffn(report: Report) -> str:
         return "none"
     ffn = report["ffn"]
     activation = ffn["activation"] or ""
-    named = (_GATED if ffn["gated"] else _PLAIN).get(activation, activation or ffn["kind"])
+    named = (_GATED if ffn["gated"] else ACTIVATION_NAMES).get(activation, activation or ffn["kind"])
     if ffn["gated"] and activation not in _GATED:
         named = f"gated {named}"
     if ffn["kind"] != "moe" or "moe" not in report:

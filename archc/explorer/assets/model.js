@@ -244,6 +244,7 @@ function createModel(data, functions) {
               section: part.section,
               kind: piece.kind,
               words: leafOf(piece.words, v).map((text) => textOf(text, v)),
+              heads: piece.heads && headsOf(piece.heads, v),
             };
           }),
         })),
@@ -254,7 +255,6 @@ function createModel(data, functions) {
     const added =
       position &&
       { learned: `table of ${Number(v.context).toLocaleString("en-US")}`, sinusoidal: "sinusoids" }[position.kind];
-    const norm = sectionOf(state, "norm");
     return {
       pattern: patternOf(state),
       kinds,
@@ -262,12 +262,14 @@ function createModel(data, functions) {
         words: [`${model.spec.vocab_size.toLocaleString("en-US")} tokens`],
         position: added ?? (ends.hard_context === null ? null : "table"),
       },
-      final_norm:
-        model.spec.final_norm === false
-          ? null
-          : ({ rmsnorm: "RMSNorm", layernorm: "LayerNorm" }[norm.kind] ?? "L2 norm"),
-      head: { tied: sectionOf(state, "embedding").tied, words: [] },
+      final_norm: ends.final_norm,
+      head: { tied: sectionOf(state, "embedding").tied },
     };
+  }
+
+  function headsOf(formulas, v) {
+    const [queries, shared] = formulas.map((formula) => valueOf(formula, v));
+    return { queries, shared };
   }
 
   // ------------------------------------------------------------------ rotation

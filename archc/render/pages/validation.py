@@ -77,6 +77,8 @@ def validation_page(document: Document, *, strict: bool = False) -> str:
     found = [one for one in findings(document, strict=strict) if one.rule not in {"diagnosis", "parity"}]
     probes: Sequence[Mapping[str, Any]] = document["probes"]
     drifts = _drifts(document)
+    faults: Mapping[str, Any] = document["faults"] or {"seen": [], "survived": [], "equivalent": []}
+    mistake_scale = Scale.over((one["times_floor"] for one in (*faults["seen"], *faults["survived"])), 1, bound, 1000)
     return filled(
         "validation.html.j2",
         document,
@@ -93,8 +95,8 @@ def validation_page(document: Document, *, strict: bool = False) -> str:
         inside=_inside(document),
         drifts=drifts,
         drift_scale=Scale.over((figure for one in drifts for figure in one.figures), 0.01, bound, 100),
-        mistakes=_mistakes(document["faults"], bound) if document["faults"] else [],
-        mistake_scale=_mistake_scale(document, bound),
+        mistakes=_mistakes(faults, mistake_scale),
+        mistake_scale=mistake_scale,
     )
 
 
@@ -152,14 +154,8 @@ def _within(point: str) -> tuple[str, str]:
     return (stem, rest) if point.startswith("layers.") and rest else (point, "out")
 
 
-def _mistake_scale(document: Document, bound: float) -> Scale:
-    faults = document["faults"] or {"seen": [], "survived": []}
-    return Scale.over((one["times_floor"] for one in (*faults["seen"], *faults["survived"])), 1, bound, 1000)
-
-
-def _mistakes(faults: Mapping[str, Any], bound: float) -> list[Mistake]:
+def _mistakes(faults: Mapping[str, Any], scale: Scale) -> list[Mistake]:
     """Every mistake: those that would pass, that were seen, weakest first, that raise, and that are none."""
-    scale = Scale.over((one["times_floor"] for one in (*faults["seen"], *faults["survived"])), 1, bound, 1000)
     piles: dict[int, int] = defaultdict(int)
     found = []
     ran = [(one, "MISSED") for one in faults["survived"]]
@@ -167,20 +163,9 @@ def _mistakes(faults: Mapping[str, Any], bound: float) -> list[Mistake]:
     for one, outcome in ran:
         at = scale.at(one["times_floor"])
         pile = round(at / _BIN)
-        figure = one["times_floor"]
-        found.append(
-            Mistake(
-                one["fault"],
-                one["field"],
-                outcome,
-                figure,
-                one["probe"],
-                "",
-                outcome == "seen",
-                min(100.0, pile * _BIN),
-                piles[pile],
-            )
-        )
+        place = (min(100.0, pile * _BIN), piles[pile])
+        seen = outcome == "seen"
+        found.append(Mistake(one["fault"], one["field"], outcome, one["times_floor"], one["probe"], "", seen, *place))
         piles[pile] += 1
     loud = [one for one in faults["seen"] if one["loud"]]
     found += [Mistake(one["fault"], one["field"], "raises", None, "", "", True, None, 0) for one in loud]
