@@ -13,12 +13,13 @@ from archc.analysis.dtypes import BITS
 from archc.analysis.flops import CONVENTION_OF_EXPERTS, CONVENTIONS
 from archc.architecture.compile import Compiled, compile_spec
 from archc.explorer.finish import figures
-from archc.explorer.pieces import Found, Piece, around_piece, built_layer, ends_piece, limits, part_piece
+from archc.explorer.pieces import Found, Piece, around_piece, ends_piece, limits, part_piece
 from archc.explorer.rotation import rotation_data, rotation_of
 from archc.explorer.study import Study, Table
 from archc.explorer.switches import DECLARED, SWITCHES, declared_label
 from archc.explorer.words import norm_word, part_words
 from archc.formulas.javascript import Book
+from archc.formulas.sketch import sketched_layer
 from archc.formulas.spec import NUMBERS, plain
 from archc.parts.base import FfnPart, MixerPart
 from archc.parts.norm import NORM_NAMES
@@ -108,7 +109,7 @@ def _kinds(study: Study, choices: Choices) -> Any:
 
 
 def _kind(study: Study, kind: str, book: Book) -> dict[str, Any]:
-    built = built_layer(study.header({}), study.layer(kind, {}))
+    built = sketched_layer(kind, study.layer(kind, {}), study.header({}))
     fields = study.base.spec.kinds[kind].branches
     return {
         "parallel": built.parallel,
@@ -125,7 +126,7 @@ def _kind(study: Study, kind: str, book: Book) -> dict[str, Any]:
 
 def _norms(study: Study, kind: str, choices: Choices, book: Book) -> dict[str, Any]:
     header, fields = study.header(choices), study.layer(kind, choices)
-    layer = built_layer(header, fields)
+    layer = sketched_layer(kind, fields, header)
     return {
         "shared": norm_word(layer.shared_norm),
         "before": [norm_word(branch.pre_norm) for branch in layer.branches],
@@ -140,7 +141,7 @@ def _part(study: Study, kind: str, index: int, name: str, book: Book) -> dict[st
     def entry(choices: Choices) -> dict[str, Any]:
         header, fields = study.header(choices), study.layer(kind, choices)
         _, trained = limits(header, {kind: fields})
-        part = dict(built_layer(header, fields).branches[index].parts)
+        part = dict(sketched_layer(kind, fields, header).branches[index].parts)
         found = next(p for slot, p in part.items() if slot.partition("_")[0] == name)
         piece = _piece(part_piece(header, fields, index, name, trained), book)
         return {"kind": found.kind, "words": _words(found, book), **piece, **_shape(found, book)}

@@ -18,9 +18,9 @@ from archc.analysis.cache import cache_sums, layer_caches
 from archc.analysis.flops import product_sums
 from archc.analysis.params import tensor_sums
 from archc.analysis.weights import quantised_sums
-from archc.architecture.build import build_ends, build_layer
+from archc.architecture.build import build_ends
 from archc.architecture.model import SHARED, Branch, Layer
-from archc.formulas.sketch import DEPTH, Sketch, sketch_of
+from archc.formulas.sketch import DEPTH, Sketch, sketch_of, sketched_layer
 from archc.formulas.unknown import Leaf, Tree, Unknown, Written, follow, numbers_met, unknown, written
 from archc.parts.base import Fields, Finding, Heads, MixerPart, Part, Tensor
 from archc.parts.caches import Cache
@@ -91,7 +91,7 @@ class _Answers(MixerPart, frozen=True):
 
 def part_piece(header: Header, layer: LayerFields, index: int, name: str, trained: int | None) -> Piece:
     """The part `name` of a branch of a kind of layer."""
-    fields, built = layer.branches[index], built_layer(header, layer)
+    fields, built = layer.branches[index], sketched_layer("layer", layer, header)
     branch = built.branches[index]
     slot, part = branch.parts[list(fields.parts).index(name)]
     lone = replace(branch, parts=((slot, _asked(part)),), pre_norm=None, post_norm=None, streams=None)
@@ -107,7 +107,7 @@ def part_piece(header: Header, layer: LayerFields, index: int, name: str, traine
 def around_piece(header: Header, layer: LayerFields) -> Piece:
     """Norms, residuals and streams of a kind of layer."""
 
-    built = built_layer(header, layer)
+    built = sketched_layer("layer", layer, header)
     bare = (replace(b, parts=tuple((slot, _Nothing()) for slot, _ in b.parts)) for b in built.branches)
     return Piece(
         *_layer_sums(replace(built, branches=tuple(bare))),
@@ -138,7 +138,7 @@ def limits(header: Header, kinds: Mapping[str, LayerFields]) -> tuple[Any, Any]:
 
 
 def _ends(header: Header, kinds: Mapping[str, LayerFields]) -> Sketch:
-    layers = [built_layer(header, fields) for fields in kinds.values()]
+    layers = [sketched_layer(kind, fields, header) for kind, fields in kinds.items()]
     built = build_ends(header, kinds.values(), layers, DEPTH)
     return sketch_of(built)
 
@@ -159,11 +159,6 @@ def _sketch(trained: int | None) -> Sketch:
         layers=1,
     )
     return _ends(header, {})
-
-
-def built_layer(header: Header, layer: LayerFields) -> Layer:
-    """A kind of layer. The context decides only by how much some scalings stretch cosines, which no figure asks."""
-    return build_layer("layer", layer, replace(header, context=1), DEPTH)
 
 
 def _asked(part: Part) -> Part:

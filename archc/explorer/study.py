@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from archc.explorer.switches import AXES, DECLARED, SWITCHES, declared_choices, overrides
-from archc.formulas.spec import known_amplitude, plain, stated, unknown_header, unknown_part
+from archc.formulas.spec import plain, stated, unknown_header, unknown_part
 from archc.parts.base import PartFields
 from archc.spec.diagnostics import SpecError
 from archc.spec.language import BranchFields, Header, LayerFields
@@ -84,7 +84,7 @@ class Study:
         base = self.base.spec.kinds[kind].branches[index]
         norm, position = (self._chosen(name, choices).spec.kinds[kind].branches[index] for name in ("norm", "position"))
         parts = {name: self._part(kind, index, name, choices) for name in base.parts}
-        return replace(base, parts=parts, norm=norm.norm, position=known_amplitude(position.position))
+        return replace(base, parts=parts, norm=norm.norm, position=position.position)
 
     def _part(self, kind: str, index: int, name: str, choices: Mapping[str, str]) -> PartFields:
         chosen = {**self._first(), **choices}

@@ -17,9 +17,9 @@ from archc.analysis.cache import cache_sums, layer_caches, stored_of
 from archc.analysis.dtypes import BITS, stored_bytes
 from archc.analysis.flops import forward_flops
 from archc.analysis.params import block_shares, count_params
-from archc.architecture.build import build_ends, build_layer
-from archc.formulas.sketch import DEPTH, Sketch, sketch_of
-from archc.formulas.spec import NUMBERS, known_amplitude, plain, stated, unknown_header, unknown_part
+from archc.architecture.build import build_ends
+from archc.formulas.sketch import DEPTH, Sketch, sketch_of, sketched_layer
+from archc.formulas.spec import NUMBERS, plain, stated, unknown_header, unknown_part
 from archc.formulas.unknown import Unknown, along, symbol, unknown
 from archc.spec.language import LayerFields
 from archc.spec.load import LoadedSpec
@@ -143,14 +143,13 @@ def _sketch(base: LoadedSpec, counted: Mapping[str, str]) -> Sketch:
                 replace(
                     branch,
                     parts={name: unknown_part(base, kind, index, name) for name in branch.parts},
-                    position=known_amplitude(branch.position),
                 )
                 for index, branch in enumerate(fields.branches)
             )
         )
         for kind, fields in base.spec.kinds.items()
     }
-    layers = tuple(build_layer(kind, fields, header, DEPTH) for kind, fields in kinds.items())
+    layers = tuple(sketched_layer(kind, fields, header) for kind, fields in kinds.items())
     ends = build_ends(header, kinds.values(), layers, DEPTH)
     return sketch_of(replace(ends, layers=layers), (cast(int, unknown(counted[kind])) for kind in kinds))
 

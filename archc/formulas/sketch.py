@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, cast
 
+from msgspec.structs import replace
+
+from archc.architecture.build import build_layer
 from archc.architecture.model import Architecture, Layer
 from archc.formulas.unknown import unknown
+from archc.spec.language import Header, LayerFields
 
 DEPTH: Final = cast(int, unknown("layers"))
 """The number of layers; what asks for it takes it for a number."""
@@ -32,3 +36,11 @@ def sketch_of(architecture: Architecture, counts: Iterable[int] = ()) -> Sketch:
     """The same model with so many layers of every kind, of which `architecture` has one."""
     fields = {name: getattr(architecture, name) for name in architecture.__struct_fields__}
     return Sketch(**fields, counts=tuple(counts))
+
+
+def sketched_layer(kind: str, fields: LayerFields, header: Header) -> Layer:
+    """A kind of layer of a model whose sizes are not known.
+
+    The context decides only by how much some scalings stretch cosines, which no figure asks: any will do.
+    """
+    return build_layer(kind, fields, replace(header, context=1), DEPTH)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from archc.architecture.build import build
 from archc.formulas.unknown import unknown
 from archc.parts.base import PartFields
-from archc.parts.scaling import LongropeScaling
 from archc.spec.language import Header
 from archc.spec.load import LoadedSpec, overridden
 from archc.spec.sections import read_layer
@@ -50,17 +49,6 @@ def plain(loaded: LoadedSpec) -> Mapping[str, Any]:
 def unknown_header(header: Header) -> Header:
     """A header whose sizes are not known."""
     return replace(header, hidden_size=unknown("hidden_size"), context=unknown("context"))
-
-
-def known_amplitude(position: Any) -> Any:
-    """Positions that are scaled by no unknown number: LongRoPE has its amplitude from the context unless it is stated.
-
-    No figure depends on that amplitude.
-    """
-    scaling = getattr(position, "scaling", None)
-    if not isinstance(scaling, LongropeScaling) or scaling.attention_factor is not None:
-        return position
-    return replace(position, scaling=replace(scaling, attention_factor=1.0))
 
 
 def unknown_part(loaded: LoadedSpec, kind: str, branch: int, section: str) -> PartFields:
