@@ -140,13 +140,20 @@ def _part(study: Study, kind: str, index: int, name: str, book: Book) -> dict[st
 
     def entry(choices: Choices) -> dict[str, Any]:
         header, fields = study.header(choices), study.layer(kind, choices)
-        _, trained = limits(header, {kind: fields})
+        trained = _trained(study, choices.get("positions"))
         part = dict(sketched_layer(kind, fields, header).branches[index].parts)
         found = next(p for slot, p in part.items() if slot.partition("_")[0] == name)
         piece = _piece(part_piece(header, fields, index, name, trained), book)
         return {"kind": found.kind, "words": _words(found, book), **piece, **_shape(found, book)}
 
     return {"section": name, "table": _table(study.table(study.axes(*sections), entry), book)}
+
+
+@cache
+def _trained(study: Study, positions: str | None) -> Any:
+    """The length of training, which one kind of layer may say for all."""
+    choices = {} if positions is None else {"positions": positions}
+    return limits(study.header(choices), {kind: study.layer(kind, choices) for kind in study.base.spec.kinds})[1]
 
 
 def _words(part: Any, book: Book) -> int:

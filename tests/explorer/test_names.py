@@ -45,6 +45,15 @@ CASES = {
     # Written without quotes, YAML takes these for something else than names.
     "yaml": HEAD + ROPE + TWO_KINDS.format("null", "true"),
     "yaml_letters": HEAD + ROPE + TWO_KINDS.format("on", "no"),
+    # Training is as long as one kind of layer says, and the other's positions are held against that.
+    "trained": HEAD
+    + """\
+position: {kind: rope, base: 10000, scaling: {kind: yarn, factor: 10, original_context: 24}}
+layers:
+  count: 4
+  pattern: 2*(far, near)
+  kinds: {far: {}, near: {position: {scaling: null}}}
+""",
     "control": HEAD + ROPE + 'layers: 3\npublished: {params.total: {value: 99008, source: "a\\x7f\\u2028b\\ufeff"}}\n',
     # Unless stated, its amplitude follows from the context, which is not known when formulas are traced.
     "longrope": HEAD + f"position: {{kind: rope, base: 10000, scaling: {{kind: longrope, original_context: 64, "
