@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sympy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archc.formulas.unknown import Fork, Leaf, Tree, Unknown, along, follow, numbers_met, unknown, written
@@ -43,6 +43,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@settings(deadline=None)  # sympy may be slow on a busy machine
 @given(a=small, b=small)
 def test_a_tree_says_what_the_function_returns(name: str, a: int, b: int) -> None:
     function = FUNCTIONS[name]
@@ -58,6 +59,7 @@ def test_a_wrong_tree_would_be_seen() -> None:
     assert any(value(tree, a=a, b=b) != min(a, b) for a in range(1, 4) for b in range(1, 4))
 
 
+@settings(deadline=None)  # sympy may be slow on a busy machine
 @given(a=small, b=small)
 def test_along_goes_the_way_of_the_numbers(a: int, b: int) -> None:
     found, conditions = along({"a": a, "b": b}, lambda: FUNCTIONS["greatest"](unknown("a"), unknown("b")))
