@@ -105,7 +105,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(f"No such command {name!r}.{_did_you_mean(name, COMMANDS)}", ctx)
+            near = " Did you mean --help?" if name == "help" else _did_you_mean(name, COMMANDS)
+            raise click.UsageError(f"No such command {name!r}.{near}", ctx)
         found, command, rest = super().resolve_command(ctx, args)
         return found, command, settle_json(command, rest) if command else rest
 

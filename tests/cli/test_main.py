@@ -52,6 +52,7 @@ def test_findings(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["reprot"], "No such command 'reprot'. Did you mean 'report'?"),
+        (["help"], "No such command 'help'. Did you mean --help?"),
         (["report", "gpt2", "--contxt", "5"], "Did you mean"),
         (["report"], "Missing argument 'SPEC'"),
         (["report", "gpt2", "llama3-8b"], "unexpected extra argument"),

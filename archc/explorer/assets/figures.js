@@ -341,7 +341,6 @@ const ROPE_ROWS = (/** @type {string} */ at) => [
   row("Pairing", `${at}.pairing`, asText),
   row("Fastest pair: positions a turn", `${at}.fastest_period`, exact),
   row("Slowest pair: positions a turn", `${at}.slowest_period`, exact),
-  row("Cosines and sines times", `${at}.attention_factor`, exact),
   row("Scaling", `${at}.scaling.kind`, asText),
   row("Pairs unchanged", `${at}.scaling.unchanged`, exact),
   row("Pairs blended", `${at}.scaling.blended`, exact),
