@@ -73,8 +73,9 @@ def _run(arguments: list[str]) -> int:
     from archc.cli.app import VARIABLE, app
 
     if VARIABLE in os.environ:
-        from archc.cli import completing  # noqa: F401  # registers the shells
+        from archc.cli.completing import register
 
+        register()
         app.main(arguments, prog_name="archc")  # click's shell completion, which ends the program itself
     if not arguments:
         with app.make_context("archc", ["--help"], resilient_parsing=True) as context:

@@ -14,7 +14,14 @@ from importlib import import_module
 from typing import Any, ClassVar, Final
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete, add_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
 
 from archc import resources
 from archc.cli.app import COMMANDS
@@ -218,16 +225,14 @@ def prepare(arguments: list[str]) -> None:
                 parameter.type = _Completed(source)
 
 
-class _Prepared:
+class _Prepared(ShellComplete):
     """Before click looks for completions, the command gets them."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         prepare(args)
-        found: list[CompletionItem[Any]] = super().get_completions(args, incomplete)  # type: ignore[misc]
-        return found
+        return super().get_completions(args, incomplete)
 
 
-@add_completion_class
 class Bash(_Prepared, BashComplete):
     """Bash, which hands over `attention.heads=4` as three words, and replaces the last alone."""
 
@@ -255,15 +260,19 @@ class Bash(_Prepared, BashComplete):
         return f"{item.type},{item.value.removeprefix(self._kept)}"
 
 
-@add_completion_class
 class Zsh(_Prepared, ZshComplete):
     """Zsh."""
 
     source_template: ClassVar[str] = _ZSH
 
 
-@add_completion_class
 class Fish(_Prepared, FishComplete):
     """Fish, which by itself sets no space behind a word that ends in =."""
 
     source_template: ClassVar[str] = _FISH
+
+
+def register() -> None:
+    """Let click take these classes for its own ones."""
+    for shell in (Bash, Zsh, Fish):
+        add_completion_class(shell)

@@ -35,9 +35,10 @@ def command(shell: str | None) -> None:
     """Print the script. Raises UsageError where no shell is named, and $SHELL is none that archc knows."""
     from click.shell_completion import get_completion_class
 
-    from archc.cli import completing  # noqa: F401  # registers the shells
     from archc.cli.app import VARIABLE, app
+    from archc.cli.completing import register
 
+    register()
     name = shell or PurePath(os.environ.get("SHELL", "")).name
     made_for = get_completion_class(name)
     if name not in SHELLS or made_for is None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -154,8 +155,8 @@ def _run(
     try:
         with _imports_that_stay():
             import torch
-            import transformers  # noqa: F401  # the reference imports it later, with the collector at work
 
+            import_module("transformers")  # the reference imports it later, with the collector at work
             from archc.validation.gate import Level, run_gate
             from archc.validation.streaming.walk import Streaming
 

@@ -10,7 +10,7 @@ from archc.analysis.curve import CacheCurve
 from archc.analysis.report import Report
 from archc.render.colours import MUTED, PAPER, PARTS, SERIES
 from archc.render.images import Picture, picture, plain_axis, tick_tokens, write_image
-from archc.render.report import GROUPS
+from archc.render.report import GROUPS, parts_of
 from archc.render.units import both_bytes, decimal_bytes, exact, percent, short_count
 from archc.spec.diagnostics import printable
 
@@ -118,10 +118,10 @@ def _add_curve_keys(axes: Axes, lines: list[Any], names: list[str], walls: bool)
 
 def _draw_parts(drawn: Picture, axes: Axes, reports: Sequence[Report], *, shares: bool) -> None:
     widest = max(report["params"]["total"] for report in reports)
+    names = dict(GROUPS)
     for row, report in enumerate(reports):
         total, left = report["params"]["total"], 0.0
-        for part, label in _parts(report):
-            count: int = report["params"][part]  # type: ignore[literal-required]
+        for part, _, count in parts_of(report["params"]):
             wide = count / total if shares else count
             edge = 0.6 if shares else 0.0  # a bar may be too short to have one
             (bar,) = axes.barh(row, wide, 0.68, left, color=PARTS[part].light, edgecolor=PAPER.light, linewidth=edge)
@@ -129,7 +129,7 @@ def _draw_parts(drawn: Picture, axes: Axes, reports: Sequence[Report], *, shares
             drawn.say(
                 bar,
                 f"{'share' if shares else 'count'}-{row}-{part}",
-                f"{report['name']}, {label}: {exact(count)} parameters, {percent(count / total)}",
+                f"{report['name']}, {names[part]}: {exact(count)} parameters, {percent(count / total)}",
                 model=report["name"],
                 part=part,
                 count=count,
@@ -146,17 +146,12 @@ def _draw_parts(drawn: Picture, axes: Axes, reports: Sequence[Report], *, shares
     plain_axis(axes, across=True, up=False)
 
 
-def _parts(report: Report) -> list[tuple[str, str]]:
-    """The parts that a model has, and what they are called."""
-    return [(part, label) for part, label in GROUPS if report["params"][part]]  # type: ignore[literal-required]
-
-
 def _add_part_key(drawn: Picture, reports: Sequence[Report], height: int) -> None:
     """What colours stand for, below the bars."""
     from matplotlib.patches import Patch
 
-    used = set(chain.from_iterable(_parts(report) for report in reports))
-    patches = [Patch(color=PARTS[part].light, label=label) for part, label in GROUPS if (part, label) in used]
+    used = {part for report in reports for part, _, _ in parts_of(report["params"])}
+    patches = [Patch(color=PARTS[part].light, label=label) for part, label in GROUPS if part in used]
     small = {"handlelength": 1.0, "handleheight": 1.0, "handletextpad": 0.5}
     place = {"bbox_to_anchor": (_LEFT / _WIDTH, 10 / height), "ncols": len(patches)}
     drawn.figure.legend(handles=patches, **place, **small, **_KEY)

@@ -5,15 +5,17 @@ What a figure is, stands at its left; what it holds for, at its right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import wrap
+from typing import cast
 
 from rich.console import Console
 from rich.text import Text
 
 from archc.analysis.cache import CacheKind
 from archc.analysis.fits import Fits
+from archc.analysis.params import Params
 from archc.analysis.report import LayerRow, Report
 from archc.analysis.rope import RopeFigures
 from archc.render.terminal import Row, aligned
@@ -37,6 +39,13 @@ GROUPS = (
     ("other", "other"),
     ("head", "head"),
 )
+
+
+def parts_of(params: Params) -> list[tuple[str, str, int]]:
+    """The groups that a model has parameters in, what they are called there, and how many."""
+    counts = cast(Mapping[str, int], params)
+    names = dict(GROUPS) | ({} if params["head"] else {"embedding": "embedding = head"})
+    return [(key, name, counts[key]) for key, name in names.items() if counts[key]]
 
 
 def print_report(report: Report, out: Console) -> None:
@@ -103,12 +112,8 @@ def _params(report: Report, plain: bool) -> Iterator[Text]:
     params = report["params"]
     total = params["total"]
     yield _line("Parameters", short_count(total), exact(total), head=True)
-    for key, name in GROUPS:
-        count: int = params[key]  # type: ignore[literal-required]
-        if not count:
-            continue
+    for _, label, count in parts_of(params):
         share = count / total
-        label = "embedding = head" if key == "embedding" and not params["head"] else name
         line = _line(label, f"{short_count(count):>9}  {percent(share):>7}")
         bar = _bar(share, plain)
         yield line.append(f"  {bar}", style="cyan") if bar else line

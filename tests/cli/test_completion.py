@@ -11,10 +11,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.shell_completion import get_completion_class
 
 from archc.cli.app import COMMANDS, VARIABLE, app
-from archc.cli.completing import source_of
+from archc.cli.completing import Fish, source_of
 from archc.cli.completion import SHELLS
 from archc.cli.field_names import field_values
 from archc.cli.fields import known_paths
@@ -27,9 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 def completed(*words: str) -> dict[str, str]:
     """What `archc WORDS` goes on with, the last word being incomplete: each with its kind."""
-    made_for = get_completion_class("fish")
-    assert made_for is not None
-    found = made_for(app, {}, "archc", VARIABLE).get_completions(list(words[:-1]), words[-1])
+    found = Fish(app, {}, "archc", VARIABLE).get_completions(list(words[:-1]), words[-1])
     return {item.value: item.type for item in found}
 
 

@@ -12,7 +12,7 @@ from archc.analysis.report import Report
 from archc.render.colours import PARTS
 from archc.render.pages.page import filled, preformatted
 from archc.render.pages.scale import Scale
-from archc.render.report import GROUPS, report_lines
+from archc.render.report import parts_of, report_lines
 
 _TICKS = 4
 
@@ -76,12 +76,9 @@ def report_page(report: Report, curve: CacheCurve, kinds: Sequence[str]) -> str:
 
 def _parts(report: Report) -> list[Part]:
     params, found, start = report["params"], [], 0.0
-    for key, name in GROUPS:
-        count: int = params[key]  # type: ignore[literal-required]
+    for key, label, count in parts_of(params):
         share = count / params["total"]
-        label = "embedding = head" if key == "embedding" and not params["head"] else name
-        if count:
-            found.append(Part(key, label, count, share, round(100 * start, 3)))
+        found.append(Part(key, label, count, share, round(100 * start, 3)))
         start += share
     return found
 
