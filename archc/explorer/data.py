@@ -39,7 +39,7 @@ def page_data(targets: Sequence[str]) -> dict[str, Any]:
     Raises SpecError and UsageError as `compile_spec` does, before the long part.
     """
     own = {name: compile_spec(name) for name in targets}
-    shipped, traced = _traced(tuple(_shipped()))
+    shipped, fixed, traced = _traced(tuple(_shipped()))
     book = traced.copy()
     models = [shipped.get(name) or _model(name, compiled, book) for name, compiled in own.items()]
     models += [model for name, model in shipped.items() if name not in own]
@@ -50,17 +50,20 @@ def page_data(targets: Sequence[str]) -> dict[str, Any]:
         "numbers": {name: list(path) for name, path in NUMBERS.items()},
         "bits": BITS,
         "conventions": {"flops": CONVENTIONS, "experts": CONVENTION_OF_EXPERTS, "weights": weights.CONVENTIONS},
-        "figures": {key: book.count(formula) for key, formula in figures().items()},
-        "rotation": rotation_data(book),
+        **fixed,
         **book.export(),
     }
 
 
 @cache
-def _traced(names: tuple[str, ...]) -> tuple[dict[str, dict[str, Any]], Book]:
-    """Models that do not change while a page is served, and the book that their formulas are in."""
+def _traced(names: tuple[str, ...]) -> tuple[dict[str, dict[str, Any]], dict[str, Any], Book]:
+    """What does not change while a page is served: models, what all models have, and the book of their formulas."""
     book = Book()
-    return {name: _model(name, compile_spec(name), book) for name in names}, book
+    fixed = {
+        "figures": {key: book.count(formula) for key, formula in figures().items()},
+        "rotation": rotation_data(book),
+    }
+    return {name: _model(name, compile_spec(name), book) for name in names}, fixed, book
 
 
 def _shipped() -> list[str]:
@@ -138,22 +141,20 @@ def _norms(study: Study, kind: str, choices: Choices, book: Book) -> dict[str, A
 def _part(study: Study, kind: str, index: int, name: str, book: Book) -> dict[str, Any]:
     sections = (name, "norm") if name == "ffn" else (name, "norm", "position")
 
+    @cache
+    def trained(positions: str | None) -> Any:
+        """The length of training, which one kind of layer may say for all."""
+        chosen = {} if positions is None else {"positions": positions}
+        return limits(study.header(chosen), {one: study.layer(one, chosen) for one in study.base.spec.kinds})[1]
+
     def entry(choices: Choices) -> dict[str, Any]:
         header, fields = study.header(choices), study.layer(kind, choices)
-        trained = _trained(study, choices.get("positions"))
         part = dict(sketched_layer(kind, fields, header).branches[index].parts)
         found = next(p for slot, p in part.items() if slot.partition("_")[0] == name)
-        piece = _piece(part_piece(header, fields, index, name, trained), book)
+        piece = _piece(part_piece(header, fields, index, name, trained(choices.get("positions"))), book)
         return {"kind": found.kind, "words": _words(found, book), **piece, **_shape(found, book)}
 
     return {"section": name, "table": _table(study.table(study.axes(*sections), entry), book)}
-
-
-@cache
-def _trained(study: Study, positions: str | None) -> Any:
-    """The length of training, which one kind of layer may say for all."""
-    choices = {} if positions is None else {"positions": positions}
-    return limits(study.header(choices), {kind: study.layer(kind, choices) for kind in study.base.spec.kinds})[1]
 
 
 def _words(part: Any, book: Book) -> int:

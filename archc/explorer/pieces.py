@@ -106,7 +106,6 @@ def part_piece(header: Header, layer: LayerFields, index: int, name: str, traine
 
 def around_piece(header: Header, layer: LayerFields) -> Piece:
     """Norms, residuals and streams of a kind of layer."""
-
     built = sketched_layer("layer", layer, header)
     bare = (replace(b, parts=tuple((slot, _Nothing()) for slot, _ in b.parts)) for b in built.branches)
     return Piece(
@@ -118,7 +117,6 @@ def around_piece(header: Header, layer: LayerFields) -> Piece:
 
 def ends_piece(header: Header, kinds: Mapping[str, LayerFields]) -> Piece:
     """What stands before and behind the layers."""
-
     model = _ends(header, kinds)
 
     def sums() -> Items:

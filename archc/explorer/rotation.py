@@ -48,7 +48,7 @@ class _Entry(tuple[float, ...]):
 
 
 def rotation_data(book: Book) -> list[dict[str, Any]]:
-    """Every kind of scaling: its numbers, and the nodes of a pair's speed, of what it keeps, and of the amplitude."""
+    """Every kind of scaling: its numbers, and the nodes of a pair's speed and of what it keeps."""
     return [_kind(kind, label, scaling, book) for kind, label, scaling in KINDS]
 
 

@@ -30,7 +30,6 @@ class Study:
     """A spec, and the same with every combination of options that its sections have."""
 
     def __init__(self, loaded: LoadedSpec) -> None:
-        self.declared = loaded
         self.base = stated(loaded)
         self.plain = plain(self.base)
         self.choices = declared_choices(self.plain)

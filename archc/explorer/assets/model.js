@@ -368,6 +368,5 @@ function createModel(data, functions) {
       })),
     })),
     ropeFrequencies: (rope, length) => ofPairs("speed", rope, length),
-    ropeKept: (rope) => ofPairs("kept", rope, 1),
   };
 }
