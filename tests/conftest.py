@@ -7,6 +7,7 @@ are read when torch and transformers are first imported.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite tests/goldens/ with what archc prints now; read the diff before you commit it",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Every test begins with the same random numbers, whichever ran before it in the same process."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @dataclass(frozen=True)

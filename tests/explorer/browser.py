@@ -54,8 +54,11 @@ class Watched:
 
 @contextmanager
 def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
-    """A page in a context of its own. It must end without a word on the console and without asking for anything."""
-    context = browser.new_context(**{"viewport": DESKTOP, **options})
+    """A page in a context of its own. It must end without a word on the console and without asking for anything.
+
+    Nothing on it scrolls by itself for a while, lest a click land where its target was.
+    """
+    context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
     try:
         page = context.new_page()
         one = Watched(page, url)

@@ -139,7 +139,7 @@ def move(one: Watched, chance: random.Random) -> str:
             return "no switch"
         chosen = inputs.nth(chance.randrange(count))
         done = f"{chosen.get_attribute('name')} {chosen.get_attribute('value')}"
-        chosen.check(force=True)
+        chosen.check()
     elif kind == "type":
         chosen = page.locator("#use select").nth(chance.randrange(3))
         values = chosen.locator("option").evaluate_all("(all) => all.map((one) => one.value)")

@@ -22,7 +22,7 @@ def test_a_kind_of_layer_has_its_own_heads(open_page: Opener) -> None:
     """Gemma 4's layers have 16 query heads over 8 key/value heads, those without a window over 2."""
     one = open_page("#spec=gemma4-26b-a4b")
     expect_heads(one.page, 16, 8)
-    one.page.locator("#block .kinds input[value=global]").check(force=True)
+    one.page.locator("#block .kinds input[value=global]").check()
     expect_heads(one.page, 16, 2)
 
 

@@ -95,7 +95,7 @@ def test_a_wide_element_would_be_seen(open_page: Opener) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(open_page: Opener, scheme: str) -> None:
-    page = open_page("#spec=llama3-8b&layers=31&beside=gpt-j-6b", color_scheme=scheme, reduced_motion="reduce").page
+    page = open_page("#spec=llama3-8b&layers=31&beside=gpt-j-6b", color_scheme=scheme).page
     assert too_faint(page) == []
     page.evaluate("() => (document.querySelector('#parameters-title').style.color = 'var(--rule)')")
     assert len(too_faint(page)) == 1
