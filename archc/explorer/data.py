@@ -21,6 +21,7 @@ from archc.explorer.words import norm_word, part_words
 from archc.formulas.javascript import Book
 from archc.formulas.sketch import sketched_layer
 from archc.formulas.spec import NUMBERS, plain
+from archc.formulas.unknown import Unknown
 from archc.parts.base import FfnPart, MixerPart
 from archc.parts.norm import NORM_NAMES
 from archc.spec.load import shipped_names
@@ -185,6 +186,7 @@ def _ends(study: Study, choices: Choices, book: Book) -> dict[str, Any]:
         **_piece(ends_piece(header, kinds), book),
         "final_norm": NORM_NAMES[header.norm.kind] if header.final_norm else None,
         "hard_context": None if hard is None else book.count(hard),
+        "table_of_context": isinstance(hard, Unknown),
         "trained_context": None if trained is None else book.count(trained),
     }
 

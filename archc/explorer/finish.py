@@ -30,7 +30,7 @@ def figures() -> dict[str, Any]:
     """
     whole, layers = (_tensor_sums(side) for side in ("all", "layers"))
     params = params_of(whole)
-    context, bits = unknown("context"), unknown("weight_bits")
+    length, bits = unknown("length"), unknown("weight_bits")
     routed = Routed(*(cast(int, unknown(name)) for name in ("experts", "top_k", "expert_params")))
     products: Sums = _sums("", ("linear", "over_sequence", "behind_context", "all_pairs"))
     return dict(
@@ -49,7 +49,7 @@ def figures() -> dict[str, Any]:
                     bits=cast(int, unknown("cache_bits")),
                     state_bits=cast(int, unknown("state_bits")),
                 ),
-                "flops": products_of(products, context=cast(int, context)),
+                "flops": products_of(products, context=cast(int, length)),
             }
         )
     )

@@ -32,7 +32,10 @@ from archc.spec.checks import check_branch
 from archc.spec.language import Header, LayerFields
 
 Items = tuple[tuple[str, Any], ...]
-CONTEXT: Final = cast(int, unknown("context"))  # the analysis takes it for the number that it stands for
+# The analysis takes them for the numbers that they stand for.
+CONTEXT: Final = cast(int, unknown("context"))
+LENGTH: Final = cast(int, unknown("length"))
+"""Tokens of a sequence in use, as `archc report --context` has it."""
 
 
 class Found(Struct, frozen=True):
@@ -217,12 +220,12 @@ def _quantised_items(counted: tuple[tuple[Tensor, int], ...]) -> Items:
 
 
 def _cache_items(one: Cache) -> Items:
-    (found,) = cache_sums([([one], 1)], context=CONTEXT).values()
+    (found,) = cache_sums([([one], 1)], context=LENGTH).values()
     return _items({f"cache.{one.kind}.{name}": value for name, value in found.items()})
 
 
 def _product_items(part: Part) -> Items:
-    return _items(product_sums([(part, 1)], context=CONTEXT))
+    return _items(product_sums([(part, 1)], context=LENGTH))
 
 
 def _items(sums: Mapping[str, Any]) -> Items:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,8 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from archc.analysis import build_report
-from archc.architecture import compile_text
 from archc.cli.check import check
-from archc.errors import ArchcError
+from tests.cli.runner import archc
 from tests.explorer.browser import Watched
 
 READ = """() => ({
@@ -23,11 +22,10 @@ READ = """() => ({
   findings: [...document.querySelectorAll("#findings [data-code]")].map((one) => one.dataset.code),
   spec: document.querySelector("#spec-source").textContent,
   command: document.querySelector("#command").textContent,
-  sizes: { batch: Number(document.querySelector("#slider-batch-number").value) },
-  types: Object.fromEntries(["dtype", "kv_dtype", "state_dtype"].map((id) =>
-    [id, document.querySelector(`#${id}`).value])),
+  reporting: document.querySelector("#report-command").textContent,
 })"""
 ABSENT = object()
+WRITTEN = "my-model.yaml"
 # What the page says in other ways than figure by figure: as a drawing, or in the playground of rotary positions.
 ELSEWHERE = {
     *("name", "family", "mixers", "norms", "positions", "layer_kinds", "notes", "undeclared"),
@@ -45,7 +43,13 @@ class Screen:
     findings: list[str]
     spec: str
     command: str
-    sizes: dict[str, Any]
+    reporting: str
+    """The command that prints the figures."""
+
+    @property
+    def options(self) -> list[str]:
+        """What the command asks for, behind the spec."""
+        return shlex.split(self.reporting)[3:]
 
     def of(self, model: str) -> list[tuple[str, Any]]:
         """Keys and values of one model."""
@@ -56,7 +60,7 @@ def read(page: Page) -> Screen:
     """The page as it is now."""
     found = page.evaluate(READ)
     figures = [tuple(figure) for figure in found["figures"]]
-    return Screen(figures, found["findings"], found["spec"], found["command"], {**found["sizes"], **found["types"]})
+    return Screen(figures, found["findings"], found["spec"], found["command"], found["reporting"])
 
 
 def at(report: Any, key: str) -> Any:
@@ -107,14 +111,13 @@ def leaves(report: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def held(screen: Screen, folder: Path) -> list[str]:
-    """Everything in which the first model on the page differs from what archc says of its spec."""
+    """Everything in which the first model on the page differs from what archc says of its spec, asked as it says."""
     wrong = wrong_findings(screen, folder)
-    try:
-        report = json.loads(json.dumps(build_report(compile_text(screen.spec).architecture, **screen.sizes)))
-    except ArchcError as error:
-        shown = screen.of("1")
-        return [*wrong, *([f"the page has figures, and archc refuses: {error}"] if shown else [])]
     shown = screen.of("1")
+    done = archc("report", str(folder / WRITTEN), *screen.options, "--json")
+    if done.code:
+        return [*wrong, *([f"the page has figures, and archc refuses: {done.err}"] if shown else [])]
+    report = done.json
     if not shown:
         return [*wrong, f"the page has no figures, and says {screen.findings}"]
     return [*wrong, *wrong_figures(shown, report), *(f"{key} is not shown" for key in missing_figures(shown, report))]
@@ -122,7 +125,7 @@ def held(screen: Screen, folder: Path) -> list[str]:
 
 def wrong_findings(screen: Screen, folder: Path) -> list[str]:
     """In what the findings differ from those of `archc check`. (That a size is out of reach is no finding there.)"""
-    path = folder / "my-model.yaml"
+    path = folder / WRITTEN
     path.write_text(screen.spec, encoding="utf-8")
     expected = sorted({diagnostic.code for diagnostic in check(str(path)).diagnostics})
     found = sorted({code for code in screen.findings if code[1:].isdigit()})

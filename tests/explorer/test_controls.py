@@ -275,7 +275,11 @@ def test_garbage_in_the_address_is_harmless(open_page: Opener) -> None:
 def test_copy_buttons(open_page: Opener) -> None:
     one = open_page("", permissions=["clipboard-read", "clipboard-write"])
     page = one.page
-    for button, place in (("Copy the spec", "#spec-source"), ("Copy the command", "#command")):
+    for button, place in (
+        ("Copy the spec", "#spec-source"),
+        ("Copy the command", "#command"),
+        ("Copy the report command", "#report-command"),
+    ):
         text = page.locator(place).text_content()
         page.get_by_role("button", name=button).click()
         page.wait_for_timeout(50)

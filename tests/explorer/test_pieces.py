@@ -64,6 +64,7 @@ def totals(study: Study, choices: Mapping[str, str]) -> Counter[str]:
         if name in sections and loaded:
             sections[name] = plain(loaded)[name]
     values = {name: _at(sections, path) for name, path in NUMBERS.items()} | {"layers": len(study.base.spec.pattern)}
+    values["length"] = values["context"]
     numbers = {sympy.Symbol(n, integer=True, positive=True): v for n, v in values.items() if isinstance(v, int)}
     found: Counter[str] = Counter()
     once: dict[str, Counter[str]] = {}

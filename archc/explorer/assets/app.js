@@ -99,7 +99,6 @@ function shownOf(model, view) {
     report: model.report(state),
     findings: model.findings(state),
     state,
-    trained: trainedFor(model, state),
   }));
 }
 

@@ -113,12 +113,12 @@ function memoryBars(shown) {
  * @param {*} model @param {State} state @param {number} most @returns {Array<[number, number]>}
  */
 function cacheCurve(model, state, most) {
-  const last = hasWall(model, state) ? Math.min(most, contextOf(model, state)) : most;
+  const last = Math.min(most, model.wallOf(state) ?? most);
   const lengths = new Set([1]);
   for (let at = 1; at < CURVE_POINTS; at++) lengths.add(Math.max(1, Math.round((last * at) / (CURVE_POINTS - 1))));
   const points = [];
   for (const context of lengths) {
-    const report = model.report(withNumber(state, "context", context));
+    const report = model.report(withNumber(state, "length", context));
     if (report) points.push([context, Number(report.kv_cache.bytes_at_context)]);
   }
   return points;

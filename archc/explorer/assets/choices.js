@@ -1,7 +1,7 @@
 // What a state chooses: options of switches, numbers of sliders, and what the tables of its model say then.
 
-/** @param {*} data what Python has worked out */
-function createChoices(data) {
+/** @param {*} data what Python has worked out @param {ReturnType<typeof createFormulas>} formulas */
+function createChoices(data, { valueOf }) {
   const models = new Map(data.models.map((/** @type {*} */ model) => [model.name, model]));
 
   function modelOf(state) {
@@ -54,14 +54,35 @@ function createChoices(data) {
   /** The value of a number that can be moved; undefined where the spec on screen has none. */
   function numberOf(state, id) {
     if (id === "layers") return state.numbers.layers ?? modelOf(state).layers;
+    if (id === "context" && !hasTable(state)) return modelOf(state).spec.context;
     const [section, field] = data.numbers[id];
     const declared = field === undefined ? modelOf(state).spec[section] : sectionOf(state, section)?.[field];
     return declared === undefined || declared === null ? undefined : (state.numbers[id] ?? declared);
   }
 
+  /** Whether there is a row of a table for every position, so that the context is a size of the model. */
+  function hasTable(state) {
+    return looked(state, modelOf(state).ends).table_of_context;
+  }
+
+  /** The position beyond which a model cannot go; null where there is none. */
+  function wallOf(state) {
+    const wall = looked(state, modelOf(state).ends).hard_context;
+    return wall === null ? null : valueOf(wall, numbersOf(state));
+  }
+
+  /** Tokens in use, as many as the spec says unless it is set otherwise. */
+  function lengthOf(state) {
+    return state.length ?? numberOf(state, "context");
+  }
+
   /** All numbers of a state, by the names that formulas have for them. */
   function numbersOf(state) {
-    const v = { batch: BigInt(state.batch), layers: BigInt(numberOf(state, "layers")) };
+    const v = {
+      batch: BigInt(state.batch),
+      length: BigInt(lengthOf(state)),
+      layers: BigInt(numberOf(state, "layers")),
+    };
     for (const id of Object.keys(data.numbers)) {
       const number = numberOf(state, id);
       if (number !== undefined) v[id] = BigInt(number);
@@ -126,18 +147,22 @@ function createChoices(data) {
     width: { label: "Feed-forward width", most: 65536, step: 1 },
     experts: { label: "Experts", most: 512, step: 1 },
     top_k: { label: "Experts per token", most: 64, step: 1 },
-    context: { label: "Context", most: 1048576, step: 1 },
+    context: { label: "Rows of the position table", most: 1048576, step: 1 },
+    length: { label: "Context", most: 1048576, step: 1 },
     batch: { label: "Batch", most: 1024, step: 1 },
   };
 
   function slidersOf(state) {
     const model = modelOf(state);
     const declaredState = { ...state, numbers: {}, choices: {} };
+    const inUse = { batch: [state.batch, 1], length: [lengthOf(state), numberOf(state, "context")] };
     const found = [];
     for (const [id, { label, most, step }] of Object.entries(SLIDERS)) {
-      const value = id === "batch" ? state.batch : numberOf(state, id);
-      if (value === undefined) continue;
-      const declared = id === "batch" ? 1 : (numberOf(declaredState, id) ?? numberOf({ ...state, numbers: {} }, id));
+      const [value, declared] = inUse[id] ?? [
+        numberOf(state, id),
+        numberOf(declaredState, id) ?? numberOf({ ...state, numbers: {} }, id),
+      ];
+      if (value === undefined || (id === "context" && !hasTable(state))) continue;
       const range = rangeOf(id, model, declared, most, state);
       found.push({
         id,
@@ -145,7 +170,7 @@ function createChoices(data) {
         step,
         value,
         declared,
-        scale: ["context", "batch", "width", "hidden_size"].includes(id) ? "log" : "linear",
+        scale: ["context", "length", "batch", "width", "hidden_size"].includes(id) ? "log" : "linear",
         ...range,
       });
     }
@@ -163,6 +188,7 @@ function createChoices(data) {
     if (id === "kv_heads" && heads !== undefined) return { min: 1, max: heads, values: divisors(heads) };
     if (id === "top_k")
       return { min: 1, max: Math.min(Math.max(most, declared), numberOf(state, "experts")), values: null };
+    if (id === "length") return { min: 1, max: wallOf(state) ?? Math.max(most, declared), values: null };
     if (id === "head_dim") return { min: 2, max: Math.max(most, declared), values: null };
     if (id === "hidden_size") return { min: 8, max: Math.max(most, declared), values: null };
     return { min: 1, max: Math.max(most, declared), values: null };
@@ -187,6 +213,8 @@ function createChoices(data) {
     possible,
     numberOf,
     numbersOf,
+    lengthOf,
+    wallOf,
     patternOf,
     layersOfKinds,
     piecesOf,

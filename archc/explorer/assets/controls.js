@@ -3,8 +3,8 @@
 
 const DTYPE_LABELS = { dtype: "Weights in", kv_dtype: "Cache in", state_dtype: "States in" };
 /** Changes that a model beside has from the first one. */
-const SHARED = [...DTYPES, "slider-context", "slider-batch"];
-const IN_USE = ["context", "batch"];
+const SHARED = [...DTYPES, "slider-length", "slider-batch"];
+const IN_USE = ["length", "batch"];
 
 /** @param {*} app @returns {(view: View, all: Shown[]) => void} brings every control up to date */
 function createControls(app) {
@@ -44,10 +44,8 @@ function createModels(app) {
     const hint = byId("second-hint");
     hint.hidden = view.second === null;
     const wrong = all.length > 1 && all[1].findings.find(({ level }) => level === "error");
-    const context =
-      all.length > 1 && all[1].report && hasWall(app.model, view.second)
-        ? "its own context (a table of positions is part of it), the same"
-        : "the same context,";
+    const shorter = view.second !== null && app.model.lengthOf(view.second) < app.model.lengthOf(view.first);
+    const context = shorter ? "as long a context as its table of positions allows, the same" : "the same context,";
     hint.textContent = wrong
       ? `No figures beside: ${wrong.message}.`
       : `${kept ? "As it was when you chose it, but at" : "At"} ${context} batch and types.`;

@@ -1,8 +1,7 @@
 // Figures as text: every one carries its key in the report, its exact value, and which model it is of.
 
 /**
- * @typedef {{name: string, report: *, findings: Array<*>, state: State, trained: number|null}} Shown one model with all
- *   that is known of it; `trained` is for the context that its spec declares, wherever the slider stands
+ * @typedef {{name: string, report: *, findings: Array<*>, state: State}} Shown one model with all that is known of it
  */
 
 /**
@@ -98,7 +97,7 @@ function bytesRow(label, key, more = {}) {
 // ---------------------------------------------------------------- the headline
 
 /** @param {Shown} shown @returns {Array<{label: string, key: string, human: string, note: string}>} */
-function headlinesOf({ report, trained }) {
+function headlinesOf({ report }) {
   const { params, weights, kv_cache: cache, flops, limits } = report;
   const wall = limits.hard_context !== null;
   const growing = cache.bytes_per_token !== 0 || cache.fixed_state_bytes === 0;
@@ -137,14 +136,9 @@ function headlinesOf({ report, trained }) {
       label: "Usable context",
       key: wall ? "limits.hard_context" : "limits.trained_context",
       human: exact(wall ? limits.hard_context : limits.trained_context),
-      note: wall ? "a wall: no position beyond" : trainedNote(limits.trained_context, trained),
+      note: wall ? "a wall: no position beyond" : "as trained",
     },
   ];
-}
-
-/** Nobody trained a model for a context that is only set on this page. @param {number} here @param {number|null} trained */
-function trainedNote(here, trained) {
-  return trained === null || here === trained ? "as trained" : `as set here; trained for ${exact(trained)}`;
 }
 
 /** @param {Shown[]} shown */
@@ -332,7 +326,7 @@ const LIMIT_ROWS = [
     { strong: true },
   ),
   row("Trained for, by its spec", "limits.trained_context", exact),
-  row("Context on screen", "context", exact),
+  row("Declared context", "context", exact),
 ];
 
 const ROPE_ROWS = (/** @type {string} */ at) => [

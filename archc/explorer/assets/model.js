@@ -2,15 +2,16 @@
  * The models of the page. Nothing here knows a formula: all of them come from Python, printed as JavaScript, and are
  * evaluated for the state of the controls.
  *
- * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, batch: number,
- *   dtype: string, kv_dtype: string, state_dtype: string}} State
- * `choices` and `numbers` hold what was changed; all else is as the spec declares it.
+ * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, length: number|null,
+ *   batch: number, dtype: string, kv_dtype: string, state_dtype: string}} State
+ * `choices` and `numbers` hold what was changed; all else is as the spec declares it. A length of null is its context.
  */
 function createModel(data, functions) {
   const formulas = createFormulas(data, functions);
-  const choices = createChoices(data);
+  const choices = createChoices(data, formulas);
   const { valueOf, countOf, doubleOf, leafOf, textOf } = formulas;
-  const { modelOf, looked, sectionOf, possible, numberOf, numbersOf, patternOf, layersOfKinds, piecesOf } = choices;
+  const { modelOf, looked, sectionOf, possible, numberOf, numbersOf, lengthOf, wallOf, patternOf } = choices;
+  const { layersOfKinds, piecesOf } = choices;
   const { sumsOf, boundSums } = createSums(formulas, choices);
 
   // ------------------------------------------------------------------ report
@@ -68,14 +69,14 @@ function createModel(data, functions) {
     Object.assign(report.kv_cache, {
       dtype: state.kv_dtype,
       state_dtype: state.state_dtype,
-      context: Number(v.context),
+      context: lengthOf(state),
       batch: state.batch,
       by_kind: Object.fromEntries(Object.entries(sums.caches).map(([kind, found]) => [kind, kindOf(found)])),
     });
-    report.flops.context = Number(v.context);
+    report.flops.context = lengthOf(state);
     report.flops.conventions = conventionsOf(state);
     report.limits = {
-      hard_context: ends.hard_context === null ? null : valueOf(ends.hard_context, v),
+      hard_context: wallOf(state),
       trained_context: ends.trained_context === null ? Number(v.context) : valueOf(ends.trained_context, v),
     };
     const kinds = layersOfKinds(state);
@@ -218,8 +219,28 @@ function createModel(data, functions) {
     };
   }
 
-  function commandOf(state) {
-    return changed(state) ? "archc generate my-model.yaml -o model.py" : `archc generate ${state.spec} -o model.py`;
+  /** What the spec of a state is called in a shell. */
+  function nameOf(state) {
+    if (changed(state)) return "my-model.yaml";
+    return /^[\w@%+=:,./-]+$/.test(state.spec) ? state.spec : `'${state.spec.replaceAll("'", "'\\''")}'`;
+  }
+
+  /** The commands that make a module of a state, and its figures. */
+  function commandsOf(state) {
+    const { dtype } = modelOf(state).spec;
+    const options = {
+      context: [lengthOf(state), numberOf(state, "context")],
+      batch: [state.batch, 1],
+      dtype: [state.dtype, dtype],
+      "kv-dtype": [state.kv_dtype, dtype],
+      "state-dtype": [state.state_dtype, state.kv_dtype],
+    };
+    const set = Object.entries(options).filter(([, [value, usual]]) => value !== usual);
+    const asked = set.map(([name, [value]]) => ` --${name} ${value}`).join("");
+    return {
+      generate: `archc generate ${nameOf(state)} -o model.py`,
+      report: `archc report ${nameOf(state)}${asked}`,
+    };
   }
 
   // ------------------------------------------------------------------ drawing
@@ -345,7 +366,16 @@ function createModel(data, functions) {
     dtypes: Object.keys(data.bits),
     start: (name) => {
       const { dtype } = modelOf({ spec: name }).spec;
-      return { spec: name, choices: {}, numbers: {}, batch: 1, dtype, kv_dtype: dtype, state_dtype: dtype };
+      return {
+        spec: name,
+        choices: {},
+        numbers: {},
+        length: null,
+        batch: 1,
+        dtype,
+        kv_dtype: dtype,
+        state_dtype: dtype,
+      };
     },
     switches: choices.switchesOf,
     sliders: choices.slidersOf,
@@ -353,7 +383,9 @@ function createModel(data, functions) {
     findings: findingsOf,
     drawing: drawingOf,
     specText: (state) => yamlOf(specOf(state)),
-    command: commandOf,
+    commands: commandsOf,
+    lengthOf,
+    wallOf,
     rope: ropeOf,
     ropes: ropesOf,
     ropeKinds: data.rotation.map(({ kind, label, numbers }) => ({

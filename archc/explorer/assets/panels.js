@@ -24,7 +24,7 @@ function createPanels(app) {
       fill(slots.limits, figureTable("Reach", LIMIT_ROWS, shown), reachOf(shown));
     },
     idle(shown, view) {
-      const most = contextOf(app.model, view.first);
+      const most = app.model.lengthOf(view.first);
       const curves = shown
         .filter(({ report }) => report)
         .map(({ name, report, state }) => ({
@@ -110,12 +110,11 @@ function memoryLegend(shown) {
 
 /** How the context on screen stands to what the models reach. @param {Shown[]} shown */
 function reachOf(shown) {
-  const lines = shown.flatMap(({ name, report, trained }) => {
+  const lines = shown.flatMap(({ name, report }) => {
     if (!report) return [];
-    const wall = report.limits.hard_context;
-    const context = report.kv_cache.context;
+    const { hard_context: wall, trained_context: trained } = report.limits;
+    const { context } = report.kv_cache;
     if (wall !== null) return [`${name} has a table of ${exact(wall)} positions: there is none beyond.`];
-    if (trained === null) return [];
     if (context > trained) return [`${name} was trained for ${exact(trained)}: ${exact(context)} is beyond.`];
     return [`${name} has no table to run out of, and was trained for ${exact(trained)}.`];
   });

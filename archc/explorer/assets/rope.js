@@ -47,7 +47,7 @@ function createRope(app) {
  * @param {*} model @param {View} view @param {*} report
  */
 function settingOf(model, view, report) {
-  const context = contextOf(model, view.first);
+  const context = model.lengthOf(view.first);
   const found = model.rope(view.first);
   const own = found && found.rotary_dim >= 2 ? found : null;
   const channels = (report && report.attention && report.attention.head_dim) || PLAIN_CHANNELS;

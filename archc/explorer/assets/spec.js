@@ -1,31 +1,30 @@
-// The spec of what is on screen, and the command that makes a model of it.
+// The spec of what is on screen, and the commands that make a module of it, and its figures.
 
 /** @param {*} app @returns {(view: View) => void} */
 function createSpec(app) {
   const text = h("code", { id: "spec-source" });
-  const command = h("code", { id: "command" });
-  const copy = (/** @type {string} */ what, /** @type {HTMLElement} */ from, /** @type {string} */ id) => {
-    const button = h("button", { type: "button", id }, `Copy the ${what}`);
+  const commands = { generate: h("code", { id: "command" }), report: h("code", { id: "report-command" }) };
+  const copied = (/** @type {string} */ what, /** @type {HTMLElement} */ from, /** @type {string} */ id) => {
+    const button = h("button", { type: "button", id: `copy-${id}` }, `Copy the ${what}`);
     button.addEventListener("click", () => copyFrom(button, from.textContent || "", `The ${what}`));
-    return button;
+    return h(
+      "div",
+      { class: from === text ? "code" : "code line" },
+      button,
+      h("pre", { tabindex: "0", "aria-label": `The ${what}` }, from),
+    );
   };
   bodyOf("spec-text").append(
-    h(
-      "div",
-      { class: "code" },
-      copy("spec", text, "copy-spec"),
-      h("pre", { tabindex: "0", "aria-label": "The spec" }, text),
-    ),
+    copied("spec", text, "spec"),
     h("h3", {}, "Make a PyTorch module of it"),
-    h(
-      "div",
-      { class: "code" },
-      copy("command", command, "copy-command"),
-      h("pre", { tabindex: "0", "aria-label": "The command" }, command),
-    ),
+    copied("command", commands.generate, "command"),
+    h("h3", {}, "The figures in a terminal"),
+    copied("report command", commands.report, "report-command"),
   );
   return (view) => {
     text.textContent = app.model.specText(view.first);
-    command.textContent = app.model.command(view.first);
+    const { generate, report } = app.model.commands(view.first);
+    commands.generate.textContent = generate;
+    commands.report.textContent = report;
   };
 }

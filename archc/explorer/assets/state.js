@@ -2,15 +2,16 @@
 // address and read back from there, where anybody may have written anything.
 
 /**
- * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, batch: number,
- *   dtype: string, kv_dtype: string, state_dtype: string}} State one model, as far as it is wished otherwise than declared
+ * @typedef {{spec: string, choices: Object<string, string>, numbers: Object<string, number>, length: number|null,
+ *   batch: number, dtype: string, kv_dtype: string, state_dtype: string}} State one model, as far as it is wished
+ *   otherwise than declared
  * @typedef {{query: number, key: number, pair: number, length: number, scaling: string|null,
  *   numbers: Object<string, number>}} Turning the playground; a scaling of null is the model's own
  * @typedef {{first: State, second: State|null, turning: Turning}} View
  */
 
 const DTYPES = ["dtype", "kv_dtype", "state_dtype"];
-const AT_TOP = ["batch"];
+const AT_TOP = ["batch", "length"];
 const SECOND = "beside";
 const TURNING = { query: 64, key: 48, pair: 8, length: 256, scaling: null, numbers: {} };
 const MOST_POSITION = 2 ** 24;
@@ -55,40 +56,15 @@ function allowed(slider, value) {
 
 /**
  * The view as it can be, with the model beside at the same context, batch and types: else the figures would compare
- * nothing. A table of positions is part of a model, so one that has it keeps its own context.
+ * nothing. One with a table of positions goes no further than that.
  * @param {*} model @param {View} wished @returns {View}
  */
 function settledView(model, wished) {
   const first = settled(model, wished.first);
   if (!wished.second) return { ...wished, first };
   const { batch, dtype, kv_dtype, state_dtype } = first;
-  const own = settled(model, wished.second);
-  const second = hasWall(model, own)
-    ? own
-    : settled(model, withNumber(wished.second, "context", contextOf(model, first)));
-  return { ...wished, first, second: { ...second, batch, dtype, kv_dtype, state_dtype } };
-}
-
-/** Whether there is a position beyond which a model cannot go. @param {*} model @param {State} state */
-function hasWall(model, state) {
-  const report = model.report(state);
-  return report !== null && report.limits.hard_context !== null;
-}
-
-/** @param {*} model @param {State} state @returns {number} */
-function contextOf(model, state) {
-  return contextSlider(model, state).value;
-}
-
-/** @param {*} model @param {State} state */
-function contextSlider(model, state) {
-  return model.sliders(state).find((/** @type {*} */ { id }) => id === "context");
-}
-
-/** What a model is trained for at the context that its spec declares. @param {*} model @param {State} state */
-function trainedFor(model, state) {
-  const report = model.report(withNumber(state, "context", contextSlider(model, state).declared));
-  return report && report.limits.trained_context;
+  const second = { ...wished.second, length: model.lengthOf(first), batch, dtype, kv_dtype, state_dtype };
+  return { ...wished, first, second: settled(model, second) };
 }
 
 /** What differs from the spec as it is declared. @param {*} model @param {State} state */
