@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archc.cli.options import json_option
+from archc.cli.options import json_option, output_option
 from archc.cli.output import emit_json, emit_sarif, print_diagnostics, print_notes, require_json_target
 from archc.errors import ArchcError
 
@@ -54,7 +54,7 @@ class Checked:
 
 @click.command("check", help=HELP)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
-@click.option("--sarif", metavar="FILE", help="Write what is found as SARIF, each at its line.")
+@output_option("--sarif", metavar="FILE", help="Write what is found as SARIF, each at its line.")
 @json_option
 def command(specs: tuple[str, ...], sarif: str | None, json_target: str | None, force: bool) -> int:
     """Check every spec, whatever the others hold; the exit code is that of the worst."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archc.cli.options import count, dtype_options, json_option
+from archc.cli.options import count, dtype_options, json_option, output_option
 from archc.cli.output import emit_json, print_diagnostics
 
 HELP = """Print the figures of several specs side by side: shape, parameters, cache, weights, FLOPs.
@@ -27,7 +27,7 @@ Examples:
 @click.option("--context", type=count, metavar="N", help="Tokens in the cache; every spec's own context unless given.")
 @click.option("--batch", type=count, default="1", metavar="N", help="Sequences in the cache; 1 unless given.")
 @dtype_options
-@click.option("--plot", metavar="FILE", help="Draw caches and parameters, as .svg or .png.")
+@output_option("--plot", metavar="FILE", help="Draw caches and parameters, as .svg or .png.")
 @json_option
 def command(specs: tuple[str, ...], plot: str | None, json_target: str | None, force: bool, **sizes: Any) -> None:
     """Print or write the table; `sizes` are the options that `build_report` has too."""

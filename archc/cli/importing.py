@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archc.cli.options import json_option
+from archc.cli.options import json_option, output_option
 from archc.cli.output import emit_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ keys every field is read from, and where every tensor of a checkpoint goes.
 
 @click.command("import", help=HELP)
 @click.argument("source", metavar="SRC")
-@click.option("-o", "--output", metavar="SPEC", help="Where to write; standard output without it.")
+@output_option("-o", "--output", metavar="SPEC", help="Where to write; standard output without it.")
 @click.option("--explain", is_flag=True, help="Show which keys fields are read from, and where stored tensors go.")
 @json_option
 def command(source: str, output: str | None, explain: bool, json_target: str | None, force: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archc.cli.checkpoint import weights_folder
-from archc.cli.options import count, json_option, set_option
+from archc.cli.options import count, json_option, output_option, set_option
 from archc.cli.output import emit_json, print_diagnostics, require_json_target
 from archc.errors import IncompleteError
 
@@ -40,7 +40,7 @@ the reference's; that the reference gets worse past the trained length is shown,
 @click.option("--max", "longest", metavar="N", type=count, help="Positions to try: what you serve.")
 @click.option("--port", metavar="PLACE", help="package.module:name or file.py:name; its code is run.")
 @set_option
-@click.option("--plot", metavar="FILE", help="Draw the curves, as .svg or .png.")
+@output_option("--plot", metavar="FILE", help="Draw the curves, as .svg or .png.")
 @json_option
 def command(
     target: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from archc import resources
+from archc.errors import UsageError
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
@@ -76,13 +78,27 @@ def set_option(function: AnyFunction) -> AnyFunction:
     )(function)
 
 
+def output_option(*names: str, **how: Any) -> Callable[[AnyFunction], AnyFunction]:
+    """An option that names a file to write; two of a command must not name the same one."""
+    return click.option(*names, callback=_file_of_its_own, **how)
+
+
+def _file_of_its_own(context: click.Context, option: click.Parameter, target: str | None) -> str | None:
+    if target not in {None, STDOUT}:
+        outputs: dict[str, str] = context.meta.setdefault(f"{__name__}.outputs", {})
+        first = outputs.setdefault(os.path.realpath(str(target)), option.opts[0])
+        if first != option.opts[0]:
+            raise UsageError(f"{first} and {option.opts[0]} would both write {target}", "give each a file of its own")
+    return target
+
+
 def json_option(function: AnyFunction) -> AnyFunction:
     """Add `--json [FILE]`, passed as `json_target`: None without it, "-" for standard output, else a path.
 
     It comes with `--force`, passed as `force`: whether a file may be replaced that archc did not write.
     """
     function = force_option(function)
-    return click.option(
+    return output_option(
         "--json",
         "json_target",
         metavar="[FILE]",
@@ -92,9 +108,8 @@ def json_option(function: AnyFunction) -> AnyFunction:
 
 def html_option(function: AnyFunction) -> AnyFunction:
     """Add `--html FILE`, passed as `html`."""
-    return click.option("--html", metavar="FILE", help="Write a page with charts: one file that loads nothing.")(
-        function
-    )
+    option = output_option("--html", metavar="FILE", help="Write a page with charts: one file that loads nothing.")
+    return option(function)
 
 
 def force_option(function: AnyFunction) -> AnyFunction:

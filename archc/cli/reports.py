@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archc.cli.options import html_option, json_option
+from archc.cli.options import html_option, json_option, output_option
 from archc.cli.output import emit_json, emit_sarif, require_json_target
 from archc.errors import ArchcError
 
@@ -123,9 +123,9 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     command: Callable[..., Any] = html_option(json_option(bundled))
     for option in (
-        click.option("--certificate", metavar="FILE", help="Write a certificate: hashes, versions, figures."),
-        click.option("--sarif", metavar="FILE", help="Write findings as SARIF, each at its line of the spec."),
-        click.option("--junit", metavar="FILE", help="Write JUnit XML: a case for everything that was asked."),
+        output_option("--certificate", metavar="FILE", help="Write a certificate: hashes, versions, figures."),
+        output_option("--sarif", metavar="FILE", help="Write findings as SARIF, each at its line of the spec."),
+        output_option("--junit", metavar="FILE", help="Write JUnit XML: a case for everything that was asked."),
         click.option("--strict", is_flag=True, help="Exit 1 also where a mistake would go unseen."),
     ):
         command = option(command)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from archc.cli.options import count, json_option
+from archc.cli.options import count, json_option, output_option
 from archc.cli.output import emit_json, require_json_target
 from archc.cli.sweep_results import Results
 from archc.errors import UsageError
@@ -116,7 +116,7 @@ def _shard(_: click.Context, __: click.Parameter, text: str | None) -> tuple[int
 @click.option(
     "--ray-address", metavar="ADDRESS", help="Of the Ray cluster; RAY_ADDRESS, or this machine, unless given."
 )
-@click.option("--junit", metavar="FILE", help="Write JUnit XML: a case for every job.")
+@output_option("--junit", metavar="FILE", help="Write JUnit XML: a case for every job.")
 @json_option
 def command(
     sources: tuple[str, ...],

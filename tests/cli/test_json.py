@@ -186,3 +186,29 @@ def test_numbers_that_json_does_not_have(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         emit_json({"x": float("nan")}, str(tmp_path / "x"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "second"),
+    [
+        (("report", "gpt2"), "--html", "--json"),
+        (("compare", "gpt2", "tiny"), "--plot", "--json"),
+        (("check", "gpt2"), "--sarif", "--json"),
+        (("validate", "tiny"), "--junit", "--certificate"),
+        (("validate", "tiny"), "--html", "--sarif"),
+    ],
+)
+def test_two_documents_need_two_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], first: str, second: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = archc(*command, first, "out.html", second, str(tmp_path / "x" / ".." / "out.html"), "--force")
+    assert done.code == 2
+    assert f"{first} and {second} would both write" in done.err or f"{second} and {first} would both write" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_document_on_standard_output_is_in_nobody_s_way(tmp_path: Path) -> None:
+    done = archc("check", "gpt2", "--sarif", str(tmp_path / "out.sarif"), "--json", str(tmp_path / "out.json"))
+    assert done.code == 0
+    assert archc("report", "gpt2", "--html", str(tmp_path / "out.html"), "--json").json["name"] == "gpt2"
