@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from archc.validation.streaming.walk import Streamed
 
 _LISTED = 6
+_IN_ONE_SENTENCE = 2
 _LONGEST_VALUE = 60
 _ORIGINS = {True: " (stated there)", False: " (not stated there: a default of its class)", None: ""}
 _DIGITS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
@@ -217,16 +218,22 @@ def _print_notes(result: GateResult, out: Console) -> None:
 
 
 def _print_wrapped(text: str, out: Console) -> None:
-    """A sentence in lines that fit a log."""
-    for line in wrap(text, PLAIN_WIDTH - 2, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
+    """A sentence in lines that fit a log, indented as its first, or by two."""
+    indent = max(2, len(text) - len(text.lstrip())) * " "
+    for line in wrap(text, PLAIN_WIDTH - 2, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
         out.print(f"  {line}")
 
 
 def _diagnosis_notes(diagnosis: Diagnosis) -> list[str]:
     notes = [f"diagnosis: {diagnosis.note}"] if diagnosis.note else []
     for explanation in diagnosis.found:
-        notes.append(f"the {diagnosis.of} behaves exactly as with {explanation.text}")
-        notes += [f"  {one.fault.mend}; `archc explain {one.fault.id}`" for one in explanation.mutants]
+        mends = [f"  {one.fault.mend}; `archc explain {one.fault.id}`" for one in explanation.mutants]
+        if len(mends) <= _IN_ONE_SENTENCE:
+            notes += [f"the {diagnosis.of} behaves exactly as with {explanation.text}", *mends]
+            continue
+        notes.append(f"the {diagnosis.of} behaves exactly as with {_count(len(mends), 'mistake')} together:")
+        for words, mend in zip(explanation.words, mends, strict=True):
+            notes += [f"  {words}", f"  {mend}"]
     return notes
 
 

@@ -18,8 +18,10 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor
 
-from archc.faults.tunable import TUNABLES, Tunable, logarithmic
+from archc.faults.tunable import TUNABLES, Tunable
+from archc.validation.chained import Chain
 from archc.validation.evidence import Answers, Case, Evidence
+from archc.validation.fitting import fitted
 from archc.validation.parity import distance
 from archc.validation.ports import GeneratedPort
 from archc.validation.workshop import Mutant, Workshop
@@ -31,13 +33,8 @@ SECONDS = 150.0
 _NEAREST = 8
 """Mistakes tried in pairs with all others where none explains anything by itself: those nearest to the port."""
 _IN_LAYERS = 12
-_VALUES = 13
-_SECTIONS = 6
-_PROMISING = 0.4
-"""A number is narrowed down further where this many sections bring the model this much nearer than the right one."""
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_PRECISION = 1e-7
-_DIGITS = 7
+_ANOTHER = 2.0
+"""A number matters at a point if so many times its declared value give something else there."""
 _NEARER = 0.5
 """An explanation comes this much nearer to the port than the right model, or noise alone could be explained."""
 _ALIKE = 3.0
@@ -57,10 +54,12 @@ class Explanation:
     @property
     def text(self) -> str:
         """The mistakes in words."""
-        return " and ".join(
-            f"{one.fault.field} = {one.slip.behaves_as} (declared: {one.slip.declared}){_where(one)}"
-            for one in self.mutants
-        )
+        return " and ".join(self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """Each of the mistakes in words."""
+        return [_in_words(one) for one in self.mutants]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +80,19 @@ def diagnose(
     if not case.wrong:
         return Diagnosis((), 0, "no probe shows it at its logits, and nothing else is searched by")
     search = _Search(case, workshop, list(mutants), step, time.thread_time() + seconds)
-    for stage in (search.singles, search.fitted, search.layered, search.pairs):
+    for stage in (search.singles, search.fitted, search.layered, search.chained, search.pairs):
         found = stage()
         if found is not None:
             return Diagnosis((found,), search.tried)
         if search.late:
-            return Diagnosis((), search.tried, search.in_16_bits() or f"the search ended after {seconds:.0f} seconds")
-    return Diagnosis((), search.tried, search.in_16_bits() or _NOTHING)
+            ended = f"the search ended after {seconds:.0f} seconds{search.partly}"
+            return Diagnosis((), search.tried, search.in_16_bits() or ended)
+    return Diagnosis((), search.tried, search.in_16_bits() or f"{_NOTHING}{search.partly}")
+
+
+def _in_words(mutant: Mutant) -> str:
+    slip = mutant.slip
+    return f"{mutant.fault.field} = {slip.behaves_as} (declared: {slip.declared}){_where(mutant)}"
 
 
 def _where(mutant: Mutant) -> str:
@@ -115,6 +120,8 @@ class _Search:
     step: Callable[[str], None]
     end: float
     tried: int = 0
+    partly: str = ""
+    """What explains the port up to some point, in words."""
     results: list[_Tried] = field(default_factory=list)
 
     @property
@@ -132,24 +139,28 @@ class _Search:
 
     def fitted(self) -> Explanation | None:
         """One number, of whatever value comes nearest to the port."""
+        return next(
+            (found for one in self._fitted((), self._cheap[0]) if (found := self._whole(one)) is not None), None
+        )
+
+    def _fitted(self, chosen: tuple[Mutant, ...], evidence: Evidence) -> Iterator[Mutant]:
+        """Numbers that bring a model with some mistakes near to the port."""
+        start = self._near(chosen, evidence)
         for tunable in self._until_late(TUNABLES):
             declared = self._declared(tunable)
             if declared is None:
                 continue
-            values = logarithmic(tunable.low, tunable.high, _VALUES)
-            found = [(self._nearness(tunable, value), value) for value in self._until_late(values)]
-            found = sorted([*found, (1.0, declared)], key=lambda one: one[1])
-            at = found.index(min(found))
-            low, high = found[max(at - 1, 0)][1], found[min(at + 1, len(found) - 1)][1]
-            best = self._narrowed(tunable, low, high)
-            if best is None:
+
+            def nearness(value: float, tunable: Tunable = tunable) -> float:
+                mutant = self._tuned(tunable, value)
+                return math.inf if mutant is None else self._near((*chosen, mutant), evidence) / start
+
+            if nearness(_ANOTHER * declared) == 1:
                 continue
-            for digits in range(1, _DIGITS + 1):
-                mutant = self._tuned(tunable, float(f"{best:.{digits}g}"))
-                explained = None if mutant is None else self._whole(mutant)
-                if explained is not None:
-                    return explained
-        return None
+            for value in fitted(tunable, declared, nearness, lambda: self.late):
+                mutant = self._tuned(tunable, value)
+                if mutant is not None:
+                    yield mutant
 
     def _declared(self, tunable: Tunable) -> float | None:
         """The declared value of a number, where there is one."""
@@ -159,35 +170,13 @@ class _Search:
         except ValueError:
             return None
 
-    def _narrowed(self, tunable: Tunable, low: float, high: float) -> float | None:
-        """The value between two others that comes nearest to the port, by golden sections of the logarithm.
-
-        None where the first few sections do not bring it near.
-        """
-        a, b = math.log(low), math.log(high)
-        c, d = b - _GOLDEN * (b - a), a + _GOLDEN * (b - a)
-        at_c, at_d = self._nearness(tunable, math.exp(c)), self._nearness(tunable, math.exp(d))
-        sections = 0
-        while b - a > _PRECISION and not self.late:
-            sections += 1
-            if sections == _SECTIONS and min(at_c, at_d) > _PROMISING:
-                return None
-            if at_c < at_d:
-                b, d, at_d = d, c, at_c
-                c = b - _GOLDEN * (b - a)
-                at_c = self._nearness(tunable, math.exp(c))
-            else:
-                a, c, at_c = c, d, at_d
-                d = a + _GOLDEN * (b - a)
-                at_d = self._nearness(tunable, math.exp(d))
-        return math.exp((a + b) / 2)
-
-    def _nearness(self, tunable: Tunable, value: float) -> float:
-        """How near the model with a number of this value comes to the port."""
-        mutant = self._tuned(tunable, value)
-        answers = None if mutant is None else self._answers((mutant,))
-        at = None if answers is None else answers.at(self._cheap[0])
-        return math.inf if at is None else self._cheap[0].nearness(at)
+    def _near(self, mutants: tuple[Mutant, ...], evidence: Evidence) -> float:
+        """How far a model still is from the port, 1 for the right one."""
+        if not mutants:
+            return 1.0
+        answers = self._answers(mutants)
+        at = None if answers is None else answers.at(evidence)
+        return math.inf if at is None else evidence.nearness(at)
 
     def _tuned(self, tunable: Tunable, value: float) -> Mutant | None:
         fault = tunable.fault(value)
@@ -267,6 +256,20 @@ class _Search:
             if explained is not None:
                 return explained
         return None
+
+    def chained(self) -> Explanation | None:
+        """Several mistakes, one after another along the forward pass; for half of the time that is left."""
+        end = time.thread_time() + (self.end - time.thread_time()) / 2
+        holds = lambda chosen: self._whole(*chosen) is not None  # noqa: E731
+        late = lambda: time.thread_time() > end  # noqa: E731
+        chain = Chain(self.case.path, self.mutants, self._answers, self._fitted, holds, late)
+        found = chain.find()
+        if chain.partly is not None:
+            mistakes, until = chain.partly
+            self.partly = (
+                f"; up to {self.case.path[until].point}, it behaves as with {' and '.join(map(_in_words, mistakes))}"
+            )
+        return None if found is None else self._whole(*found)
 
     def pairs(self) -> Explanation | None:
         """Two mistakes, of which one explains some of the evidence, or comes nearest to the port."""

@@ -13,6 +13,7 @@ from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference, nudge
 from archc.validation.tracing import split
+from archc.validation.views import by_token
 
 _TRACED = 64
 _COMPARABLE = ("embed", "out", "final_norm")
@@ -41,6 +42,10 @@ class Evidence:
     def times(self, other: Tensor, floor: Floor | None = None) -> float:
         """How far another model is from the port, in floors."""
         return (floor or self.floor).times(distance(other, self.ours, self.judged))
+
+    def differs(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two models give different things here, by more than noise."""
+        return self.floor.times(distance(one, other, self.judged)) > BOUND
 
     def nearness(self, other: Tensor) -> float:
         """The root mean square distance of another model from the port, relative to that of the right one."""
@@ -83,9 +88,16 @@ class Case:
         logits = [_of_logits(one, ours.logits[one.probe.name], right.logits[one.probe.name]) for one in ordered]
         plain = [one for one in ordered if _is_plain(one.probe)]
         self.evidence = [_first_token(one) for one in logits if _is_plain(one.probe)][:1]
+        self.path: list[Evidence] = []
+        """All points of one probe in the order of computation, each on the first token alone before all of them.
+
+        What is wrong within a layer shows there, but some of it is not the same in every class: a guide, no proof.
+        """
         if plain:
             traced = min(plain, key=lambda one: abs(one.probe.tokens - _TRACED))
-            self.evidence += _traced(reference, traced, ours, right)
+            points = _traced(reference, traced, ours, right)
+            self.evidence += [one for one in points if same_in_every_class(one)]
+            self.path = [each for one in points for each in (_first_token(one), one)]
         self.evidence += logits
         self.wrong = [one for one in self.evidence if not one.agrees(one.right)]
         """What the right side does not explain."""
@@ -101,15 +113,16 @@ class Answers:
         self._points: dict[str, Mapping[str, Tensor]] = {}
 
     def at(self, evidence: Evidence) -> Tensor | None:
-        """The tensor at the place of some evidence; None where this model has no such point."""
+        """The tensor at the place of some evidence; None where this model has no such point, or none of that shape."""
         name = evidence.probe.name
         if evidence.point == "logits":
             if name not in self._logits:
                 self._logits[name] = self._port.logits(evidence.probe)
             return self._logits[name]
         if name not in self._points:
-            self._points[name] = self._port.points(evidence.probe)
-        return self._points[name].get(evidence.point)
+            self._points[name] = by_token(self._port.points(evidence.probe))
+        found = self._points[name].get(evidence.point)
+        return found if found is not None and found.shape == evidence.ours.shape else None
 
     def agree(self, evidence: Evidence) -> bool:
         """Whether the model gives what the port gave; where it comes close, by its own floor if that is higher."""
@@ -135,6 +148,11 @@ class Answers:
         return Floor(max(own.max_abs, evidence.floor.max_abs), max(own.rms, evidence.floor.rms))
 
 
+def same_in_every_class(evidence: Evidence) -> bool:
+    """Whether a point is one that means the same in every class."""
+    return split(evidence.point)[1] in _COMPARABLE
+
+
 def _is_plain(probe: Probe) -> bool:
     return probe.chunks is None and len(probe.input_ids) == 1 and probe.position_ids is None
 
@@ -154,16 +172,14 @@ def _first_token(whole: Evidence) -> Evidence:
 def _traced(reference: Reference, baseline: Baseline, ours: Side, right: Side) -> list[Evidence]:
     """What both show between their ends, in the order of computation."""
     probe, judged = baseline.probe, baseline.probe.real
-    mine, theirs = ours.points(probe), right.points(probe)
+    mine, theirs = by_token(ours.points(probe) or {}), by_token(right.points(probe) or {})
     if not mine or not theirs:
         return []
-    expected = reference.points(probe, baseline.choices)
+    expected = by_token(reference.points(probe, baseline.choices))
     with reference.nudged(NUDGES):
-        moved = reference.points(probe, baseline.choices)
+        moved = by_token(reference.points(probe, baseline.choices))
     found = []
     for point, tensor in expected.items():
-        if split(point)[1] not in _COMPARABLE:
-            continue
         shapes = {tensor.shape, *(side[point].shape for side in (mine, theirs) if point in side)}
         if point == "logits" or point not in mine or point not in theirs or len(shapes) > 1:
             continue

@@ -20,6 +20,7 @@ from archc.validation.places import Places
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference
 from archc.validation.tracing import Trace, order, split
+from archc.validation.views import laid_out, scores
 
 RUNS = 2
 """Runs with moved weights."""
@@ -121,11 +122,11 @@ class Yardstick:
         return found
 
     def _at(self, point: str, ours: Mapping[str, Tensor]) -> float | None:
-        direct = self._times([_laid_out(point, one) for one in (self._truth, ours, *self._runs)])
+        direct = self._times([laid_out(point, one) for one in (self._truth, ours, *self._runs)])
         if direct is None or direct <= self.bound or not point.endswith((".q", ".k")):
             return direct
-        scores = self._times([_scores(point[:-1], one) for one in (self._truth, ours, *self._runs)])
-        return direct if scores is None else min(direct, scores)
+        products = self._times([scores(point[:-1], one) for one in (self._truth, ours, *self._runs)])
+        return direct if products is None else min(direct, products)
 
     def _times(self, values: list[Tensor | None]) -> float | None:
         truth, ours, *runs = values
@@ -148,25 +149,3 @@ class Yardstick:
             2 * max(least * largest, tiny, *(run.max_abs for run in found)),
             max(least * typical, tiny, *(run.rms for run in found)),
         )
-
-
-def _laid_out(point: str, points: Mapping[str, Tensor]) -> Tensor | None:
-    """A point as [batch, tokens, …]; None where there is none."""
-    found = points.get(point)
-    if found is not None and found.ndim == 4 and point.endswith((".q", ".k", ".v")):
-        return found.transpose(1, 2)
-    return found
-
-
-def _scores(stem: str, points: Mapping[str, Tensor]) -> Tensor | None:
-    """Products of queries and keys [batch, tokens, heads, keys], in units of their size.
-
-    A factor that a class folds into its queries, and an order of channels that queries and keys share, do not show
-    here: they are no mistakes by themselves.
-    """
-    q, k = points.get(f"{stem}q"), points.get(f"{stem}k")
-    if q is None or k is None or q.ndim != 4 or k.ndim != 4 or q.shape[1] % k.shape[1] or q.shape[-1] != k.shape[-1]:
-        return None
-    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
-    scores = (q.float() @ k.float().transpose(-1, -2)).transpose(1, 2)
-    return scores / scores.square().mean().sqrt().clamp(min=torch.finfo(torch.float32).tiny)

@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from archc.architecture import compile_text
 from archc.faults.catalogue import CATALOGUE
+from archc.render.validation import print_verdict
 from archc.render.validation_json import gate_document
 from archc.validation.gate import GateResult, run_gate
 from archc.validation.python_port import PythonPort
@@ -89,6 +90,15 @@ def scale(factor: float) -> Plant:
     return plant
 
 
+def eps(value: float) -> Plant:
+    def plant(model: Any) -> None:
+        for module in model.modules():
+            if hasattr(module, "variance_epsilon"):
+                module.variance_epsilon = value
+
+    return plant
+
+
 def stretched(model: Any) -> None:
     with torch.no_grad():
         model.model.layers[1].self_attn.q_proj.weight[::2] *= 1.3
@@ -112,6 +122,53 @@ def test_what_is_behind_a_port_is_named(
     result = gate(checkpoint(NAME), *plants, opaque=opaque)
     assert result.diagnosis is not None
     assert sorted(one.name for one in result.diagnosis.found[0].mutants) == expected
+
+
+SEVERAL = (eps(0.02), base(10_000), scale(0.83), gelu())
+NAMED = ["norm.eps = 0.02", "position.base = 10000", "attention.scale = 0.2075", "ffn.activation = gelu"]
+
+
+def test_several_mistakes_are_named_in_the_order_in_which_they_act(
+    checkpoint: Checkpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of the numbers are none that the catalogue has."""
+    result = gate(checkpoint(NAME), *SEVERAL)
+    assert result.diagnosis is not None
+    assert [one.name for one in result.diagnosis.found[0].mutants] == NAMED
+    found = diagnosis(result)
+    assert [one["field"] for one in found] == [name.partition(" ")[0] for name in NAMED]
+    assert len(found[0]["together_with"]) == 3
+    assert found[0]["times_floor"] < 8
+    print_verdict(result)
+    printed = capsys.readouterr().out.partition("the port behaves exactly as with 4 mistakes together:\n")[2]
+    for words in NAMED:
+        assert f"    {words} (declared: " in printed
+
+
+def test_several_wrong_fields_of_a_spec_are_named(checkpoint: Checkpoint) -> None:
+    wrong = ["norm.eps=0.02", "position.base=10000", "ffn.activation=gelu"]
+    compiled = compile_text(BY_NAME[NAME].text(), overrides=wrong)
+    result = run_gate(compiled, checkpoint(NAME), lambda _step: None, catalogue=CATALOGUE)
+    found = [(one["of"], one["field"], one["behaves_as"]) for one in diagnosis(result)]
+    assert found == [
+        ("reference", "norm.eps", "0.003"),
+        ("reference", "position.base", "5300"),
+        ("reference", "ffn.activation", "silu"),
+    ]
+
+
+@pytest.mark.slow
+def test_what_hides_behind_several_mistakes_is_not_named(checkpoint: Checkpoint) -> None:
+    """A chain that does not explain everything names nothing, but says how far it leads; blind, nobody can say."""
+    result = gate(checkpoint(NAME), eps(0.02), gelu(), stretched)
+    assert result.diagnosis is not None
+    assert not result.diagnosis.found
+    partly = "norm.eps = 0.02 (declared: 0.003), everywhere and ffn.activation = gelu (declared: silu), everywhere"
+    assert result.diagnosis.note.endswith(f"; up to layers.1.mixer.q, it behaves as with {partly}")
+    blind = gate(checkpoint(NAME), eps(0.02), gelu(), stretched, opaque=True)
+    assert blind.diagnosis is not None
+    assert not blind.diagnosis.found
+    assert "up to" not in blind.diagnosis.note
 
 
 @pytest.mark.parametrize("layers", [(1,), (0, 2)])

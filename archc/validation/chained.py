@@ -1,0 +1,156 @@
+"""Several mistakes at once: found one after another, where a port shows what happens within its layers.
+
+A model with the mistakes found so far parts from the port at some point of the forward pass. Whatever is still missing
+acts first there, so only such mistakes are tried: one goes on if with it the model gives what the port gives, up to a
+later point. What is seen within layers is no proof: some points are another thing in other classes, and are passed
+over where nothing explains them. So a chain counts only if it agrees with all the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from archc.validation.evidence import Answers, Evidence, same_in_every_class
+from archc.validation.tracing import split
+from archc.validation.workshop import Mutant
+
+MOST: Final = 6
+"""Mistakes in a chain."""
+_BREADTH: Final = 3
+"""Mistakes that are followed from one point, where several lead as far."""
+_AROUND: Final = 2
+"""How far from the point where the port parts a mistake may begin to act, as noise hides what is small."""
+
+Answering: TypeAlias = Callable[[tuple[Mutant, ...]], Answers | None]
+Fitting: TypeAlias = Callable[[tuple[Mutant, ...], Evidence], Iterator[Mutant]]
+
+
+@dataclass
+class Chain:
+    """A search for mistakes that together make what a port shows along `path`.
+
+    `answers` makes a model with some mistakes, `fitted` proposes numbers that bring one near to the port at a point,
+    and `holds` says whether mistakes agree with all the evidence.
+    """
+
+    path: Sequence[Evidence]
+    mutants: Sequence[Mutant]
+    answers: Answering
+    fitted: Fitting
+    holds: Callable[[tuple[Mutant, ...]], bool]
+    late: Callable[[], bool]
+    partly: tuple[tuple[Mutant, ...], int] | None = None
+    """The mistakes that lead furthest, and the place in `path` up to which nothing else is needed."""
+    _acts: dict[int, list[bool]] = field(default_factory=dict)
+    """Where each mistake by itself moves the right model, by its place in `mutants`."""
+    _known: dict[tuple[int, ...], list[bool]] = field(default_factory=dict)
+    """Where mistakes give what the port gives, by their identities."""
+
+    def find(self) -> tuple[Mutant, ...] | None:
+        """The mistakes, in the order in which they act; None where no chain of them holds."""
+        agreed = [one.agrees(one.right) for one in self.path]
+        return self._beyond((), agreed, frozenset()) if not all(agreed) else None
+
+    def _beyond(
+        self, chosen: tuple[Mutant, ...], agreed: Sequence[bool], strange: frozenset[str]
+    ) -> tuple[Mutant, ...] | None:
+        """A chain that begins with what is chosen; `agreed` is where it gives what the port gives."""
+        if len(chosen) > 1 and self.holds(chosen):
+            return self._needed(chosen)
+        parted = self._first(agreed, strange)
+        if parted is not None and chosen and not strange and (self.partly is None or parted > self.partly[1]):
+            self.partly = chosen, parted
+        if parted is None or len(chosen) == MOST or self.late():
+            return None
+        explained = False
+        for mutant, further in self._steps(chosen, parted, strange):
+            explained = True
+            found = self._beyond((*chosen, mutant), further, strange)
+            if found is not None:
+                return found
+        if explained or same_in_every_class(self.path[parted]):
+            return None
+        return self._beyond(chosen, agreed, strange | {split(self.path[parted].point)[1]})
+
+    def _needed(self, chosen: tuple[Mutant, ...]) -> tuple[Mutant, ...]:
+        """Without those that the others explain everything without."""
+        for one in chosen:
+            others = tuple(other for other in chosen if other is not one)
+            if len(chosen) > 1 and self.holds(others):
+                return self._needed(others)
+        return chosen
+
+    def _steps(
+        self, chosen: tuple[Mutant, ...], parted: int, strange: frozenset[str]
+    ) -> Iterator[tuple[Mutant, list[bool]]]:
+        """What leads furthest beyond the point where the port parts; a number of another value, where nothing does."""
+        found = []
+        for mutant in self._acting(parted, strange):
+            if mutant.fault in [one.fault for one in chosen]:
+                continue
+            agreed = self._agreed((*chosen, mutant))
+            first = self._first(agreed, strange)
+            if first is None or first > parted:
+                found.append((len(agreed) if first is None else first, mutant, agreed))
+        furthest = max((first for first, _, _ in found), default=None)
+        yield from [(mutant, agreed) for first, mutant, agreed in found if first == furthest][:_BREADTH]
+        for mutant in self.fitted(chosen, self.path[parted]) if not found else ():
+            agreed = self._agreed((*chosen, mutant))
+            first = self._first(agreed, strange)
+            if first is None or first > parted:
+                yield mutant, agreed
+                return
+
+    def _acting(self, parted: int, strange: frozenset[str]) -> Iterator[Mutant]:
+        """Mistakes that begin to act near a point."""
+        places = [at for at, one in enumerate(self.path) if split(one.point)[1] not in strange]
+        near = places.index(parted)
+        for number, mutant in enumerate(self.mutants):
+            if self.late():
+                return
+            if number not in self._acts:
+                answers = self.answers((mutant,))
+                self._acts[number] = [] if answers is None else self._moved(answers)
+            moved = self._acts[number]
+            first = next((n for n, at in enumerate(places) if at < len(moved) and moved[at]), None)
+            if first is not None and abs(first - near) <= _AROUND:
+                yield mutant
+
+    def _moved(self, answers: Answers) -> list[bool]:
+        """Where a model gives something else than the right one, up to the first point of all classes."""
+
+        def differs(one: Evidence) -> bool:
+            given = answers.at(one)
+            return given is not None and one.differs(given, one.right)
+
+        return self._marks(differs, ends=True)
+
+    def _agreed(self, mutants: tuple[Mutant, ...]) -> list[bool]:
+        """Where a model gives what the port gives, up to the first point of all classes at which it does not."""
+        key = tuple(map(id, mutants))
+        if key not in self._known:
+            answers = self.answers(mutants)
+            self._known[key] = [] if answers is None else self._marks(answers.agree, ends=False)
+        return self._known[key]
+
+    def _marks(self, mark: Callable[[Evidence], bool], *, ends: bool) -> list[bool]:
+        """A mark for every point, as far as the first point of all classes whose mark `ends` it."""
+        found: list[bool] = []
+        for one in self.path:
+            found.append(mark(one))
+            if found[-1] == ends and same_in_every_class(one):
+                break
+        return found
+
+    def _first(self, agreed: Sequence[bool], strange: frozenset[str]) -> int | None:
+        """The first place where there is no agreement, but for points that are strange."""
+        places = range(len(self.path))
+        return next((at for at in places if self._parts(agreed, at) and not self._is(strange, at)), None)
+
+    def _parts(self, agreed: Sequence[bool], at: int) -> bool:
+        return at >= len(agreed) or not agreed[at]
+
+    def _is(self, strange: frozenset[str], at: int) -> bool:
+        return split(self.path[at].point)[1] in strange
