@@ -8,8 +8,9 @@ over where nothing explains them. So a chain counts only if it agrees with all t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations
 from typing import Final, TypeAlias
 
 from archc.validation.evidence import Answers, Evidence, same_in_every_class
@@ -22,6 +23,9 @@ _BREADTH: Final = 3
 """Mistakes that are followed from one point, where several lead as far."""
 _AROUND: Final = 2
 """How far from the point where the port parts a mistake may begin to act, as noise hides what is small."""
+
+_PAIRS: Final = 400
+"""Pairs tried in all, of mistakes that begin to act at the same point."""
 
 Answering: TypeAlias = Callable[[tuple[Mutant, ...]], Answers | None]
 Fitting: TypeAlias = Callable[[tuple[Mutant, ...], Evidence], Iterator[Mutant]]
@@ -47,6 +51,7 @@ class Chain:
     """Where each mistake by itself moves the right model, by its place in `mutants`."""
     _known: dict[tuple[int, ...], list[bool]] = field(default_factory=dict)
     """Where mistakes give what the port gives, by their identities."""
+    _pairs_left: int = _PAIRS
 
     def find(self) -> tuple[Mutant, ...] | None:
         """The mistakes, in the order in which they act; None where no chain of them holds."""
@@ -62,12 +67,12 @@ class Chain:
         parted = self._first(agreed, strange)
         if parted is not None and chosen and not strange and (self.partly is None or parted > self.partly[1]):
             self.partly = chosen, parted
-        if parted is None or len(chosen) == MOST or self.late():
+        if parted is None or len(chosen) >= MOST or self.late():
             return None
         explained = False
-        for mutant, further in self._steps(chosen, parted, strange):
+        for mutants, further in self._steps(chosen, parted, strange):
             explained = True
-            found = self._beyond((*chosen, mutant), further, strange)
+            found = self._beyond((*chosen, *mutants), further, strange)
             if found is not None:
                 return found
         if explained or same_in_every_class(self.path[parted]):
@@ -84,24 +89,43 @@ class Chain:
 
     def _steps(
         self, chosen: tuple[Mutant, ...], parted: int, strange: frozenset[str]
-    ) -> Iterator[tuple[Mutant, list[bool]]]:
-        """What leads furthest beyond the point where the port parts; a number of another value, where nothing does."""
-        found = []
-        for mutant in self._acting(parted, strange):
-            if mutant.fault in [one.fault for one in chosen]:
-                continue
-            agreed = self._agreed((*chosen, mutant))
-            first = self._first(agreed, strange)
-            if first is None or first > parted:
-                found.append((len(agreed) if first is None else first, mutant, agreed))
+    ) -> Iterator[tuple[tuple[Mutant, ...], list[bool]]]:
+        """What leads beyond the point where the port parts: single mistakes, those that lead furthest first.
+
+        Where none does, a number of another value; else two mistakes that begin to act there.
+        """
+        known = [one.fault for one in chosen]
+        acting = [one for one in self._acting(parted, strange) if one.fault not in known]
+        found = list(self._leading(chosen, ((one,) for one in acting), parted, strange))
         furthest = max((first for first, _, _ in found), default=None)
-        yield from [(mutant, agreed) for first, mutant, agreed in found if first == furthest][:_BREADTH]
-        for mutant in self.fitted(chosen, self.path[parted]) if not found else ():
-            agreed = self._agreed((*chosen, mutant))
+        yield from [(mutants, agreed) for first, mutants, agreed in found if first == furthest][:_BREADTH]
+        if not found:
+            numbers = ((one,) for one in self.fitted(chosen, self.path[parted]))
+            two = (pair for pair in combinations(acting, 2) if pair[0].fault is not pair[1].fault)
+            for _, mutants, agreed in self._leading(chosen, chain(numbers, self._few(two)), parted, strange):
+                yield mutants, agreed
+                return
+
+    def _leading(
+        self,
+        chosen: tuple[Mutant, ...],
+        tried: Iterable[tuple[Mutant, ...]],
+        parted: int,
+        strange: frozenset[str],
+    ) -> Iterator[tuple[int, tuple[Mutant, ...], list[bool]]]:
+        """Those of the mistakes that lead beyond a point, how far, and where there is agreement with them."""
+        for mutants in tried:
+            agreed = self._agreed((*chosen, *mutants))
             first = self._first(agreed, strange)
             if first is None or first > parted:
-                yield mutant, agreed
+                yield len(agreed) if first is None else first, mutants, agreed
+
+    def _few(self, pairs: Iterable[tuple[Mutant, ...]]) -> Iterator[tuple[Mutant, ...]]:
+        for pair in pairs:
+            if self._pairs_left == 0 or self.late():
                 return
+            self._pairs_left -= 1
+            yield pair
 
     def _acting(self, parted: int, strange: frozenset[str]) -> Iterator[Mutant]:
         """Mistakes that begin to act near a point."""

@@ -16,7 +16,7 @@ from archc.validation.tracing import split
 from archc.validation.views import by_token
 
 _TRACED = 64
-_COMPARABLE = ("embed", "out", "final_norm")
+_COMPARABLE = ("embed", "out", "final_norm", "logits")
 """Points that mean the same in every class. Inside of layers, some add, scale or turn a step earlier than others."""
 _MOST_TIED = 0.1
 """The share of wrong positions that routers may explain, where choices near a tie send tokens elsewhere."""
@@ -89,7 +89,8 @@ class Case:
         plain = [one for one in ordered if _is_plain(one.probe)]
         self.evidence = [_first_token(one) for one in logits if _is_plain(one.probe)][:1]
         self.path: list[Evidence] = []
-        """All points of one probe in the order of computation, each on the first token alone before all of them.
+        """All points of one probe in the order of computation, each on the first token alone before all of them; then
+        the logits of all probes.
 
         What is wrong within a layer shows there, but some of it is not the same in every class: a guide, no proof.
         """
@@ -97,7 +98,7 @@ class Case:
             traced = min(plain, key=lambda one: abs(one.probe.tokens - _TRACED))
             points = _traced(reference, traced, ours, right)
             self.evidence += [one for one in points if same_in_every_class(one)]
-            self.path = [each for one in points for each in (_first_token(one), one)]
+            self.path = [each for one in points for each in (_first_token(one), one)] + logits
         self.evidence += logits
         self.wrong = [one for one in self.evidence if not one.agrees(one.right)]
         """What the right side does not explain."""

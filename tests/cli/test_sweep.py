@@ -433,9 +433,20 @@ def test_an_interrupted_sweep_leaves_no_process(here: Path, engine: str, number:
     _, said = sweep.communicate(timeout=60)
     assert sweep.returncode == 3
     assert "1 of 2 jobs are done and kept in results" in said
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(Path("pid").read_text()), 0)
+    assert is_gone(int(Path("pid").read_text()))
     assert len(list(Path("results").glob("*.json"))) == 1
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process ends; what was told to may take a moment on a busy machine."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def test_only_jobs_load_torch(tmp_path: Path) -> None:
