@@ -23,7 +23,6 @@ _BREADTH: Final = 3
 """Mistakes that are followed from one point, where several lead as far."""
 _AROUND: Final = 2
 """How far from the point where the port parts a mistake may begin to act, as noise hides what is small."""
-
 _PAIRS: Final = 400
 """Pairs tried in all, of mistakes that begin to act at the same point."""
 
@@ -35,8 +34,8 @@ Fitting: TypeAlias = Callable[[tuple[Mutant, ...], Evidence], Iterator[Mutant]]
 class Chain:
     """A search for mistakes that together make what a port shows along `path`.
 
-    `answers` makes a model with some mistakes, `fitted` proposes numbers that bring one near to the port at a point,
-    and `holds` says whether mistakes agree with all the evidence.
+    The path has only what the generated module shows too. `answers` makes one with some mistakes, `fitted` proposes
+    numbers that bring it near to the port at a point, and `holds` says whether mistakes agree with all the evidence.
     """
 
     path: Sequence[Evidence]
@@ -49,8 +48,8 @@ class Chain:
     """The mistakes that lead furthest, and the place in `path` up to which nothing else is needed."""
     _acts: dict[int, list[bool]] = field(default_factory=dict)
     """Where each mistake by itself moves the right model, by its place in `mutants`."""
-    _known: dict[tuple[int, ...], list[bool]] = field(default_factory=dict)
-    """Where mistakes give what the port gives, by their identities."""
+    _known: dict[tuple[Mutant, ...], list[bool]] = field(default_factory=dict)
+    """Where mistakes give what the port gives."""
     _pairs_left: int = _PAIRS
 
     def find(self) -> tuple[Mutant, ...] | None:
@@ -129,7 +128,7 @@ class Chain:
 
     def _acting(self, parted: int, strange: frozenset[str]) -> Iterator[Mutant]:
         """Mistakes that begin to act near a point."""
-        places = [at for at, one in enumerate(self.path) if split(one.point)[1] not in strange]
+        places = list(self._places(strange))
         near = places.index(parted)
         for number, mutant in enumerate(self.mutants):
             if self.late():
@@ -153,11 +152,10 @@ class Chain:
 
     def _agreed(self, mutants: tuple[Mutant, ...]) -> list[bool]:
         """Where a model gives what the port gives, up to the first point of all classes at which it does not."""
-        key = tuple(map(id, mutants))
-        if key not in self._known:
+        if mutants not in self._known:
             answers = self.answers(mutants)
-            self._known[key] = [] if answers is None else self._marks(answers.agree, ends=False)
-        return self._known[key]
+            self._known[mutants] = [] if answers is None else self._marks(_shown(answers), ends=False)
+        return self._known[mutants]
 
     def _marks(self, mark: Callable[[Evidence], bool], *, ends: bool) -> list[bool]:
         """A mark for every point, as far as the first point of all classes whose mark `ends` it."""
@@ -170,11 +168,12 @@ class Chain:
 
     def _first(self, agreed: Sequence[bool], strange: frozenset[str]) -> int | None:
         """The first place where there is no agreement, but for points that are strange."""
-        places = range(len(self.path))
-        return next((at for at in places if self._parts(agreed, at) and not self._is(strange, at)), None)
+        return next((at for at in self._places(strange) if at >= len(agreed) or not agreed[at]), None)
 
-    def _parts(self, agreed: Sequence[bool], at: int) -> bool:
-        return at >= len(agreed) or not agreed[at]
+    def _places(self, strange: frozenset[str]) -> Iterator[int]:
+        return (at for at, one in enumerate(self.path) if split(one.point)[1] not in strange)
 
-    def _is(self, strange: frozenset[str], at: int) -> bool:
-        return split(self.path[at].point)[1] in strange
+
+def _shown(answers: Answers) -> Callable[[Evidence], bool]:
+    """Whether a model gives what the port gives, and does give something."""
+    return lambda one: answers.at(one) is not None and answers.agree(one)

@@ -262,13 +262,15 @@ class _Search:
         end = time.thread_time() + (self.end - time.thread_time()) / 2
         holds = lambda chosen: self._whole(*chosen) is not None  # noqa: E731
         late = lambda: time.thread_time() > end  # noqa: E731
-        chain = Chain(self.case.path, self.mutants, self._answers, self._fitted, holds, late)
+        clean = Answers(self.workshop.correct)
+        path = [one for one in self.case.path if clean.at(one) is not None]
+        chain = Chain(path, self.mutants, self._answers, self._fitted, holds, late)
         found = chain.find()
         if chain.partly is not None:
             mistakes, until = chain.partly
-            self.partly = (
-                f"; up to {self.case.path[until].point}, it behaves as with {' and '.join(map(_in_words, mistakes))}"
-            )
+            one = path[until]
+            place = f"the probe {one.probe.name}" if one.point == "logits" else one.point
+            self.partly = f"; up to {place}, it behaves as with {' and '.join(map(_in_words, mistakes))}"
         return None if found is None else self._whole(*found)
 
     def pairs(self) -> Explanation | None:
