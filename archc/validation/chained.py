@@ -26,6 +26,8 @@ _AROUND: Final = 2
 _PAIRS: Final = 400
 """Pairs tried in all, of mistakes that begin to act at the same point."""
 
+Marks: TypeAlias = Sequence[bool | None]
+"""Yes or no at the points of the path, as far as it was asked; None where there is no answer."""
 Answering: TypeAlias = Callable[[tuple[Mutant, ...]], Answers | None]
 Fitting: TypeAlias = Callable[[tuple[Mutant, ...], Evidence], Iterator[Mutant]]
 
@@ -46,9 +48,9 @@ class Chain:
     late: Callable[[], bool]
     partly: tuple[tuple[Mutant, ...], int] | None = None
     """The mistakes that lead furthest, and the place in `path` up to which nothing else is needed."""
-    _acts: dict[int, list[bool]] = field(default_factory=dict)
+    _acts: dict[int, Marks] = field(default_factory=dict)
     """Where each mistake by itself moves the right model, by its place in `mutants`."""
-    _known: dict[tuple[Mutant, ...], list[bool]] = field(default_factory=dict)
+    _known: dict[tuple[Mutant, ...], Marks] = field(default_factory=dict)
     """Where mistakes give what the port gives."""
     _pairs_left: int = _PAIRS
 
@@ -57,9 +59,7 @@ class Chain:
         agreed = [one.agrees(one.right) for one in self.path]
         return self._beyond((), agreed, frozenset()) if not all(agreed) else None
 
-    def _beyond(
-        self, chosen: tuple[Mutant, ...], agreed: Sequence[bool], strange: frozenset[str]
-    ) -> tuple[Mutant, ...] | None:
+    def _beyond(self, chosen: tuple[Mutant, ...], agreed: Marks, strange: frozenset[str]) -> tuple[Mutant, ...] | None:
         """A chain that begins with what is chosen; `agreed` is where it gives what the port gives."""
         if len(chosen) > 1 and self.holds(chosen):
             return self._needed(chosen)
@@ -88,7 +88,7 @@ class Chain:
 
     def _steps(
         self, chosen: tuple[Mutant, ...], parted: int, strange: frozenset[str]
-    ) -> Iterator[tuple[tuple[Mutant, ...], list[bool]]]:
+    ) -> Iterator[tuple[tuple[Mutant, ...], Marks]]:
         """What leads beyond the point where the port parts: single mistakes, those that lead furthest first.
 
         Where none does, a number of another value; else two mistakes that begin to act there.
@@ -111,13 +111,17 @@ class Chain:
         tried: Iterable[tuple[Mutant, ...]],
         parted: int,
         strange: frozenset[str],
-    ) -> Iterator[tuple[int, tuple[Mutant, ...], list[bool]]]:
-        """Those of the mistakes that lead beyond a point, how far, and where there is agreement with them."""
+    ) -> Iterator[tuple[int, tuple[Mutant, ...], Marks]]:
+        """Those of the mistakes that lead beyond a point, how far, and where there is agreement with them.
+
+        It takes a point that agrees: to show nothing leads nowhere.
+        """
         for mutants in tried:
             agreed = self._agreed((*chosen, *mutants))
             first = self._first(agreed, strange)
-            if first is None or first > parted:
-                yield len(agreed) if first is None else first, mutants, agreed
+            until = len(agreed) if first is None else first
+            if any(agreed[parted:until]):
+                yield until, mutants, agreed
 
     def _few(self, pairs: Iterable[tuple[Mutant, ...]]) -> Iterator[tuple[Mutant, ...]]:
         for pair in pairs:
@@ -141,7 +145,7 @@ class Chain:
             if first is not None and abs(first - near) <= _AROUND:
                 yield mutant
 
-    def _moved(self, answers: Answers) -> list[bool]:
+    def _moved(self, answers: Answers) -> Marks:
         """Where a model gives something else than the right one, up to the first point of all classes."""
 
         def differs(one: Evidence) -> bool:
@@ -150,30 +154,30 @@ class Chain:
 
         return self._marks(differs, ends=True)
 
-    def _agreed(self, mutants: tuple[Mutant, ...]) -> list[bool]:
+    def _agreed(self, mutants: tuple[Mutant, ...]) -> Marks:
         """Where a model gives what the port gives, up to the first point of all classes at which it does not."""
         if mutants not in self._known:
             answers = self.answers(mutants)
-            self._known[mutants] = [] if answers is None else self._marks(_shown(answers), ends=False)
+            self._known[mutants] = [] if answers is None else self._marks(_agreement(answers), ends=False)
         return self._known[mutants]
 
-    def _marks(self, mark: Callable[[Evidence], bool], *, ends: bool) -> list[bool]:
+    def _marks(self, mark: Callable[[Evidence], bool | None], *, ends: bool) -> Marks:
         """A mark for every point, as far as the first point of all classes whose mark `ends` it."""
-        found: list[bool] = []
+        found: list[bool | None] = []
         for one in self.path:
             found.append(mark(one))
             if found[-1] == ends and same_in_every_class(one):
                 break
         return found
 
-    def _first(self, agreed: Sequence[bool], strange: frozenset[str]) -> int | None:
+    def _first(self, agreed: Marks, strange: frozenset[str]) -> int | None:
         """The first place where there is no agreement, but for points that are strange."""
-        return next((at for at in self._places(strange) if at >= len(agreed) or not agreed[at]), None)
+        return next((at for at in self._places(strange) if at >= len(agreed) or agreed[at] is False), None)
 
     def _places(self, strange: frozenset[str]) -> Iterator[int]:
         return (at for at, one in enumerate(self.path) if split(one.point)[1] not in strange)
 
 
-def _shown(answers: Answers) -> Callable[[Evidence], bool]:
-    """Whether a model gives what the port gives, and does give something."""
-    return lambda one: answers.at(one) is not None and answers.agree(one)
+def _agreement(answers: Answers) -> Callable[[Evidence], bool | None]:
+    """Whether a model gives what the port gives; None where it gives nothing, as behind a norm that is left out."""
+    return lambda one: None if answers.at(one) is None else answers.agree(one)
