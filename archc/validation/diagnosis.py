@@ -260,11 +260,13 @@ class _Search:
     def chained(self) -> Explanation | None:
         """Several mistakes, one after another along the forward pass; for half of the time that is left."""
         end = time.thread_time() + (self.end - time.thread_time()) / 2
-        holds = lambda chosen: self._whole(*chosen) is not None  # noqa: E731
-        late = lambda: time.thread_time() > end  # noqa: E731
+
+        def holds(chosen: tuple[Mutant, ...]) -> bool:
+            return self._whole(*chosen) is not None
+
         clean = Answers(self.workshop.correct)
         path = [one for one in self.case.path if clean.at(one) is not None]
-        chain = Chain(path, self.mutants, self._answers, self._fitted, holds, late)
+        chain = Chain(path, self.mutants, self._answers, self._fitted, holds, lambda: time.thread_time() > end)
         found = chain.find()
         if chain.partly is not None:
             mistakes, until = chain.partly

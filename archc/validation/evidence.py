@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -106,12 +107,17 @@ class Case:
 
 
 class Answers:
-    """What a model gives on the probes; every probe is run once, and only when it is asked for."""
+    """What a model gives on the probes; every probe is run only when it is asked for.
+
+    The first that is asked of it is most often all: it is run to the end of that layer, and whole for a later one.
+    """
 
     def __init__(self, port: GeneratedPort) -> None:
         self._port = port
         self._logits: dict[str, Tensor] = {}
         self._points: dict[str, Mapping[str, Tensor]] = {}
+        self._reached: dict[str, float] = {}
+        """The last layer that a probe was run through."""
 
     def at(self, evidence: Evidence) -> Tensor | None:
         """The tensor at the place of some evidence; None where this model has no such point, or none of that shape."""
@@ -120,8 +126,12 @@ class Answers:
             if name not in self._logits:
                 self._logits[name] = self._port.logits(evidence.probe)
             return self._logits[name]
-        if name not in self._points:
-            self._points[name] = by_token(self._port.points(evidence.probe))
+        layer = _layer(evidence.point)
+        if layer > self._reached.get(name, -1):
+            early = name not in self._reached and layer < math.inf
+            port, probe = self._port, evidence.probe
+            self._points[name] = by_token(port.points_until(probe, int(layer)) if early else port.points(probe))
+            self._reached[name] = layer if early else math.inf
         found = self._points[name].get(evidence.point)
         return found if found is not None and found.shape == evidence.ours.shape else None
 
@@ -147,6 +157,13 @@ class Answers:
             moved.append(distance(again, found, evidence.judged))
         own = floor_of(moved, found[evidence.judged])
         return Floor(max(own.max_abs, evidence.floor.max_abs), max(own.rms, evidence.floor.rms))
+
+
+def _layer(point: str) -> float:
+    """The layer at whose end a point is known; beyond all of them for what comes last."""
+    if point.startswith("layers."):
+        return int(point.split(".")[1])
+    return 0 if point == "embed" else math.inf
 
 
 def same_in_every_class(evidence: Evidence) -> bool:

@@ -130,6 +130,11 @@ class GeneratedPort:
         """Activations at the canonical points."""
         return self.trace(probe).points
 
+    def points_until(self, probe: Probe, layer: int) -> dict[str, Tensor]:
+        """The same up to the end of a layer, with which the run ends."""
+        batch, tokens = probe.input_ids.shape
+        return trace(lambda: self.logits(probe), self.places, (batch, tokens), None, layer).points
+
     def trace(self, probe: Probe, fed: Mapping[str, Tensor] | None = None, watch: Watch | None = None) -> Trace:
         """A probe run in one piece, its layers `fed` and its choices watched."""
         batch, tokens = probe.input_ids.shape

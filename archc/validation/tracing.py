@@ -62,27 +62,43 @@ def split(point: str) -> tuple[str, str]:
     return f"layers.{number}.", kind
 
 
-def trace(run: Callable[[], Tensor], places: Places, shape: tuple[int, int], fed: Mapping[str, Tensor] | None) -> Trace:
+def trace(
+    run: Callable[[], Tensor],
+    places: Places,
+    shape: tuple[int, int],
+    fed: Mapping[str, Tensor] | None,
+    until: int | None = None,
+) -> Trace:
     """Runs a forward pass that returns logits, on `shape` rows and tokens, and records it.
 
     What is `fed`, under the names of `Trace.entering`, takes the place of what the layer or the final norm is given,
-    where it has the same shape. A point that is passed several times is left out.
+    where it has the same shape. A point that is passed several times is left out. The run ends behind the layer
+    `until`, where one is given; there are no logits then.
     """
-    recorder = Recorder(places, shape, fed or {})
-    with recorder:
-        logits = run()
+    recorder = Recorder(places, shape, fed or {}, until)
+    try:
+        with recorder:
+            logits = run()
+    except _StoppedError:
+        return Trace(recorder.finished(), recorder.entering)
     recorder.points["logits"] = logits.detach().clone()
     return Trace(recorder.finished(), recorder.entering)
+
+
+class _StoppedError(Exception):
+    """The layer behind which a run ends."""
 
 
 class Recorder(TorchFunctionMode):
     """Records a forward pass while it runs. Several may watch one model, each what its own thread does."""
 
-    def __init__(self, places: Places, shape: tuple[int, int], fed: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, places: Places, shape: tuple[int, int], fed: Mapping[str, Tensor], until: int | None = None
+    ) -> None:
         super().__init__()
         self.points: dict[str, Tensor] = {}
         self.entering: dict[str, Tensor] = {}
-        self._places, self._shape, self._fed = places, shape, fed
+        self._places, self._shape, self._fed, self._until = places, shape, fed, until
         self._again: set[str] = set()
         self._layer: int | None = None
         self._inside: Role | None = None
@@ -183,6 +199,8 @@ class Recorder(TorchFunctionMode):
 
     def _leaving_layer(self, output: Tensor, _given: Sequence[Tensor]) -> None:
         self._keep_in_layer("out", output)
+        if self._until is not None and self._layer == self._until:
+            raise _StoppedError
         self._layer = None
 
     def _entering_final_norm(self, value: Tensor) -> Tensor | None:

@@ -140,3 +140,14 @@ def test_a_module_of_ones_own_is_recognised_by_the_number_of_its_layers() -> Non
         points["layers.0.out"], points["layers.0.mixer.out"] + points["embed"] + points["layers.0.ffn.out"]
     )
     assert find_places(Bare(len(architecture.layers) + 1), architecture).layers == ()
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "deepseek_v3"])
+def test_a_run_may_end_behind_a_layer(name: str) -> None:
+    """It shows what a whole run shows up to there, and nothing of what comes behind."""
+    case, probe = open_case(name), some_tokens()
+    whole, early = case.port.points(probe), case.port.points_until(probe, 1)
+    assert list(early) == [point for point in whole if point == "embed" or point.startswith(("layers.0.", "layers.1."))]
+    assert all(torch.equal(early[point], whole[point]) for point in early)
+    assert case.port.points_until(probe, 99).keys() == whole.keys()
+    assert torch.equal(case.port.points(probe)["logits"], whole["logits"]), "nothing of it stays behind"
