@@ -24,6 +24,7 @@ from archc.validation.evidence import Answers, Case, Evidence
 from archc.validation.fitting import fitted
 from archc.validation.parity import distance
 from archc.validation.ports import GeneratedPort
+from archc.validation.tracing import layer_of
 from archc.validation.workshop import Mutant, Workshop
 
 _T = TypeVar("_T")
@@ -146,6 +147,8 @@ class _Search:
     def _fitted(self, chosen: tuple[Mutant, ...], evidence: Evidence) -> Iterator[Mutant]:
         """Numbers that bring a model with some mistakes near to the port."""
         start = self._near(chosen, evidence)
+        if not math.isfinite(start):  # the right model gives exactly what the port gives here
+            return
         for tunable in self._until_late(TUNABLES):
             declared = self._declared(tunable)
             if declared is None:
@@ -186,7 +189,7 @@ class _Search:
     def layered(self) -> Explanation | None:
         """One mistake in some of the layers that it can be in."""
         several = [mutant for mutant in self.mutants if len(mutant.slip.layers) > 1]
-        outs = [one for one in self.case.evidence if _layer(one) is not None]
+        outs = [one for one in self.case.evidence if layer_of(one.point) is not None]
         if outs:
             return self._by_trace(several, outs)
         return self._by_kinds(several)
@@ -194,10 +197,10 @@ class _Search:
     def _by_trace(self, mutants: Sequence[Mutant], outs: Sequence[Evidence]) -> Explanation | None:
         """Layers are added where the port parts from the model with those found so far."""
         first = next((one for one in outs if one in self.case.wrong), None)
-        start = _layer(first) if first is not None else None
+        start = layer_of(first.point) if first is not None else None
         if start is None:
             return None
-        until = [one for one in outs if _layer(one) == start]
+        until = [one for one in outs if layer_of(one.point) == start]
         for mutant in self._until_late([one for one in mutants if start in one.slip.layers]):
             layers = frozenset({start})
             answers = self._answers((replace(mutant, layers=layers),))
@@ -207,7 +210,7 @@ class _Search:
                 parted = next((one for one in outs if not answers.agree(one)), None)
                 if parted is None:
                     break
-                layer = _layer(parted)
+                layer = layer_of(parted.point)
                 if layer is None or layer in layers or layer not in mutant.slip.layers:
                     break
                 layers |= {layer}
@@ -261,8 +264,11 @@ class _Search:
         """Several mistakes, one after another along the forward pass; for half of the time that is left."""
         end = time.thread_time() + (self.end - time.thread_time()) / 2
 
+        explained: dict[tuple[Mutant, ...], Explanation | None] = {}
+
         def holds(chosen: tuple[Mutant, ...]) -> bool:
-            return self._whole(*chosen) is not None
+            explained[chosen] = self._whole(*chosen)
+            return explained[chosen] is not None
 
         clean = Answers(self.workshop.correct)
         path = [one for one in self.case.path if clean.at(one) is not None]
@@ -273,7 +279,7 @@ class _Search:
             one = path[until]
             place = f"the probe {one.probe.name}" if one.point == "logits" else one.point
             self.partly = f"; up to {place}, it behaves as with {' and '.join(map(_in_words, mistakes))}"
-        return None if found is None else self._whole(*found)
+        return None if found is None else explained[found]
 
     def pairs(self) -> Explanation | None:
         """Two mistakes, of which one explains some of the evidence, or comes nearest to the port."""
@@ -361,8 +367,3 @@ def _given(answers: Answers, evidence: Evidence) -> Tensor:
     found = answers.at(evidence)
     assert found is not None  # logits are given by every model
     return found.float()
-
-
-def _layer(evidence: Evidence) -> int | None:
-    """The layer of a traced point."""
-    return int(evidence.point.split(".")[1]) if evidence.point.startswith("layers.") else None

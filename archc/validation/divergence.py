@@ -9,6 +9,7 @@ from torch import Tensor
 
 from archc.validation.parity import ProbeResult
 from archc.validation.reference import Reference
+from archc.validation.tracing import layer_of
 from archc.validation.yardstick import Yardstick
 
 
@@ -24,8 +25,7 @@ class Divergence:
 def first_of(beyond: Mapping[str, float]) -> Divergence | None:
     """The first of the points beyond the bound, which are in order."""
     for point, times in beyond.items():
-        number = point.split(".")[1] if point.startswith("layers.") else None
-        return Divergence(int(number) if number else None, point, times)
+        return Divergence(layer_of(point), point, times)
     return None
 
 

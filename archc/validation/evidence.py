@@ -13,7 +13,7 @@ from archc.validation.parity import BOUND, NUDGES, Baseline, Floor, distance, fl
 from archc.validation.ports import GeneratedPort
 from archc.validation.probes import Probe
 from archc.validation.reference import Reference, nudge
-from archc.validation.tracing import split
+from archc.validation.tracing import layer_of, split
 from archc.validation.views import by_token
 
 _TRACED = 64
@@ -126,7 +126,7 @@ class Answers:
             if name not in self._logits:
                 self._logits[name] = self._port.logits(evidence.probe)
             return self._logits[name]
-        layer = _layer(evidence.point)
+        layer = _known_behind(evidence.point)
         if layer > self._reached.get(name, -1):
             early = name not in self._reached and layer < math.inf
             port, probe = self._port, evidence.probe
@@ -159,10 +159,10 @@ class Answers:
         return Floor(max(own.max_abs, evidence.floor.max_abs), max(own.rms, evidence.floor.rms))
 
 
-def _layer(point: str) -> float:
+def _known_behind(point: str) -> float:
     """The layer at whose end a point is known; beyond all of them for what comes last."""
-    if point.startswith("layers."):
-        return int(point.split(".")[1])
+    if (layer := layer_of(point)) is not None:
+        return layer
     return 0 if point == "embed" else math.inf
 
 

@@ -49,9 +49,14 @@ class Trace:
 
 def order(points: Mapping[str, Tensor]) -> list[str]:
     """Names of points in the order of the forward pass; others are left out."""
-    layers = {int(name.split(".")[1]) for name in points if name.startswith("layers.")}
-    names = ["embed", *(f"layers.{n}.{point}" for n in sorted(layers) for point in LAYER_POINTS)]
+    layers = sorted({layer for layer in map(layer_of, points) if layer is not None})
+    names = ["embed", *(f"layers.{n}.{point}" for n in layers for point in LAYER_POINTS)]
     return [name for name in (*names, "final_norm", "logits") if name in points]
+
+
+def layer_of(point: str) -> int | None:
+    """The number of a point's layer; None of a point that is in none."""
+    return int(point.split(".")[1]) if point.startswith("layers.") else None
 
 
 def split(point: str) -> tuple[str, str]:
